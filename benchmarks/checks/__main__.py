@@ -327,7 +327,7 @@ def cost(answers: int, dtype: str) -> Report:
       python -m benchmarks.checks cost --out docs/results/checks/cost.json
     """
     known = [one for one in load_examples(set_path(Path("everyday"))) if one.response]
-    checks, taken = Policy().made, defaultdict[str, list[float]](list)
+    checks, taken = Policy().enabled_checks, defaultdict[str, list[float]](list)
     with Detector.load(dtype=dtype) as detector:
         some = Random(0).sample(known, min(answers, len(known)))
         detector.judge(some[0], evidence=False)  # the first pass is slower

@@ -97,19 +97,19 @@ def serve(
         of_run, hash = make_token()
         settings = settings.model_copy(update={"tokens": {"started": hash}})
 
-    def listening(app: FastAPI, share: str | None = None) -> None:
-        def told(port: int) -> None:
+    def start(app: FastAPI, share: str | None = None) -> None:
+        def announce(port: int) -> None:
             for line in _banner(settings, port, of_run, share):
                 say(line)
             sys.stdout.flush()  # a log file, or a unit's journal, has it now
 
-        listen(app, settings, bound, told)
+        listen(app, settings, bound, announce)
 
     if not ray:
-        listening(create_app(settings, load_detector(settings)))
+        start(create_app(settings, load_detector(settings)))
         return
     with serving(settings, replicas=settings.replicas, address=None) as (door, share):
-        listening(door, str(share))
+        start(door, str(share))
 
 
 def _banner(settings: Settings, port: int, token: str | None, share: str | None = None) -> list[str]:

@@ -61,7 +61,7 @@ class Guarded:
 
     def record(self) -> dict[str, Any]:
         """JSON values; passages count from 1. Of an answer that is withheld, they quote nothing."""
-        told = self.assessment.told() | {"probability": self.probability, "why": self.why}
+        told = self.assessment.redacted() | {"probability": self.probability, "why": self.why}
         return told | {"sentences": list(self.sentences)}
 
 

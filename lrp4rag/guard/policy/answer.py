@@ -106,7 +106,7 @@ class GuardedAnswer:
         self._pending: Pending | None = None
         self._notice = ""
         wanted = {CHECK_OF[kind] for kind in OF_SENTENCES}
-        self._checks = {name: check for name, check in policy.made.items() if name in wanted}
+        self._checks = {name: check for name, check in policy.enabled_checks.items() if name in wanted}
         self.unfit = assess_passages(policy, question, self.sources)
         if self.unfit is None and not any(one.read.strip() for one in self.sources):
             self.unfit = assess_unjudged(policy, question, self.sources)

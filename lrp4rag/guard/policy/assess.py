@@ -88,8 +88,8 @@ class Assessment:
             self.message,
         )
 
-    def told(self) -> dict[str, Any]:
-        """The same for whoever gets the answer: what is withheld is quoted nowhere."""
+    def redacted(self) -> dict[str, Any]:
+        """`record` without words of the answer, for whoever gets it."""
         found = self.record()
         del found["message"]
         return found | {"findings": [without_words(one) for one in found["findings"]]}
@@ -133,7 +133,7 @@ def assess(
     given = CheckInput(
         example.question, example.sources, example.response, verdict, now=now or datetime.now(UTC)
     )
-    checked = run_checks(policy.made, given, budget=policy.budget)
+    checked = run_checks(policy.enabled_checks, given, budget=policy.budget)
     measures = measure(verdict, checked, example.response)
     return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
 
@@ -163,7 +163,7 @@ def assess_unjudged(
 
 
 def _gated(policy: Policy, question: str, sources: tuple[Source, ...], now: datetime | None) -> Checked:
-    checks = {name: check for name, check in policy.made.items() if name == CHECK_OF["null"]}
+    checks = {name: check for name, check in policy.enabled_checks.items() if name == CHECK_OF["null"]}
     given = CheckInput(question, sources, now=now or datetime.now(UTC))
     return run_checks(checks, given, budget=policy.budget)
 

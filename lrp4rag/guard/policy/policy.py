@@ -173,7 +173,7 @@ class Policy(_Strict):
         return json_hash(self.model_dump(mode="json"))[:16]
 
     @cached_property
-    def made(self) -> dict[str, Check]:
+    def enabled_checks(self) -> dict[str, Check]:
         """The checks that run, by name."""
         return {name: make_check(name, settings) for name, settings in self.checks.items()}
 

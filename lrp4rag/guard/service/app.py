@@ -104,32 +104,32 @@ def reviews(server: Server, client: Client) -> dict[str, list[Any]]:
 
 
 @ROUTES.post("/v1/reviews", tags=["review"])
-async def review(given: ReviewRequest, server: Server, client: Client) -> dict[str, str]:
+async def review(body: ReviewRequest, server: Server, client: Client) -> dict[str, str]:
     """A named reviewer's decision on an answer."""
     allowed = server.settings.reviewers
     if allowed and client not in allowed:
         raise Problem(403, "Forbidden", "this token may not review")
-    return await _said(server, "review", given, client)
+    return await _said(server, "review", body, client)
 
 
 @ROUTES.post("/v1/feedback", tags=["review"])
-async def feedback(given: FeedbackRequest, server: Server, client: Client) -> dict[str, str]:
+async def feedback(body: FeedbackRequest, server: Server, client: Client) -> dict[str, str]:
     """What a user says of an answer."""
-    return await _said(server, "feedback", given, client)
+    return await _said(server, "feedback", body, client)
 
 
 async def _said(
-    server: State, kind: Literal["review", "feedback"], given: ReviewRequest | FeedbackRequest, client: str
+    server: State, kind: Literal["review", "feedback"], body: ReviewRequest | FeedbackRequest, client: str
 ) -> dict[str, str]:
-    entry = await run_in_threadpool(server.recorder.log.get, given.decision)
+    entry = await run_in_threadpool(server.recorder.log.get, body.decision)
     if entry is None or entry.kind not in KINDS:
         raise Problem(404, "Not found", "there is no answer with this id", field="decision")
-    if isinstance(given, ReviewRequest):
-        given.require_within(entry.record.get("characters"))
-    told = given.model_dump(mode="json", exclude={"decision", "comment"})
-    texts = {} if given.comment is None else {"comment": given.comment}
-    id = await server.recorder.note(kind, by=client, of=given.decision, texts=texts, **told)
-    metrics.said(kind, given.said, corrects(given.said, entry.record))
+    if isinstance(body, ReviewRequest):
+        body.require_within(entry.record.get("characters"))
+    told = body.model_dump(mode="json", exclude={"decision", "comment"})
+    texts = {} if body.comment is None else {"comment": body.comment}
+    id = await server.recorder.note(kind, by=client, of=body.decision, texts=texts, **told)
+    metrics.said(kind, body.said, corrects(body.said, entry.record))
     return {"id": id}
 
 

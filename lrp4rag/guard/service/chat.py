@@ -234,7 +234,7 @@ def _decision(answer: JudgedAnswer) -> dict[str, Any]:
     found = {} if answer.decision is None else answer.decision.model_dump()
     if answer.assessment is None:
         return found
-    told = answer.assessment.told()
+    told = answer.assessment.redacted()
     return found | {
         name: told[name] for name in ("faithfulness", "fact_score", "closest", "findings", "unavailable")
     }

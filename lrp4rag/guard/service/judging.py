@@ -1,4 +1,4 @@
-"""Routes that judge what is given: responses, batches, retrieved passages, and LiteLLM's guardrail."""
+"""Routes that judge what they are given: responses, batches, retrieved passages, and LiteLLM's guardrail."""
 
 from __future__ import annotations
 
@@ -38,87 +38,85 @@ from lrp4rag.util.strict_json import parse
 ROUTES = APIRouter(route_class=StrictRoute)
 
 
-async def _judge(server: State, given: JudgeRequest, by: str, *, admitted: bool = False) -> JudgeReply:
+async def _judge(server: State, body: JudgeRequest, by: str, *, admitted: bool = False) -> JudgeReply:
     """Judge a response, decide, and record it."""
-    started, example, policy = time.monotonic(), given.example(), server.settings.policy
+    started, example, policy = time.monotonic(), body.example(), server.settings.policy
 
     def job(detector: Detector) -> tuple[ExplainedVerdict, Assessment]:
         begun = time.monotonic()
-        verdict, found = judge(detector, policy, example)
-        metrics.took("verdict", "response", time.monotonic() - begun - found.checked.took)
-        return verdict, found
+        verdict, assessment = judge(detector, policy, example)
+        metrics.took("verdict", "response", time.monotonic() - begun - assessment.checked.took)
+        return verdict, assessment
 
     try:
         with metrics.missing("response"):
-            verdict, found = await server.worker.run(job, server.settings.seconds, admitted=admitted)
+            verdict, assessment = await server.worker.run(job, server.settings.seconds, admitted=admitted)
     except TimeoutError:
         raise Problem(503, "Unavailable", "the response was not judged in time") from None
-    results = results_of(found) | {"probability": verdict.probability}
+    results = results_of(assessment) | {"probability": verdict.probability}
     decision = await server.recorder.decide(
         "response",
-        found.decided.action,
-        found.decided.reason,
+        assessment.decided.action,
+        assessment.decided.reason,
         by=by,
-        rule=found.decided.rule,
+        rule=assessment.decided.rule,
         **results,
         threshold=verdict.threshold,
         abstained=verdict.abstained,
-        **_labels(server, given, sentences=len(verdict.sentences)),
+        **_labels(server, body, sentences=len(verdict.sentences)),
         evidence=evidence_of(verdict.sentences, verdict.spans),
-        texts=texts_of(example.question, example.passages, given.response),
+        texts=texts_of(example.question, example.passages, body.response),
     )
-    metrics.took("checks", "response", found.checked.took)
+    metrics.took("checks", "response", assessment.checked.took)
     metrics.took("whole", "response", time.monotonic() - started)
     return JudgeReply(
         decision=decision,
-        shown=found.shown(given.response),
+        shown=assessment.shown(body.response),
         faithfulness=results["faithfulness"],
         fact_score=results["fact_score"],
-        findings=[record_finding(one) for one in found.checked.every],
-        closest=[number + 1 for number in found.closest],
+        findings=[record_finding(one) for one in assessment.checked.every],
+        closest=[number + 1 for number in assessment.closest],
         unavailable=results["unavailable"],
         verdict=verdict.to_dict(),
     )
 
 
-def _labels(server: State, given: JudgeRequest, *, sentences: int | None = None) -> dict[str, Any]:
+def _labels(server: State, body: JudgeRequest, *, sentences: int | None = None) -> dict[str, Any]:
     sources, names = (
-        [row.source for row in given.passages],
-        {"topic": given.topic, "generator": given.generator},
+        [row.source for row in body.passages],
+        {"topic": body.topic, "generator": body.generator},
     )
-    return labels(server.settings, sources, given.response, sentences=sentences, **names)
+    return labels(server.settings, sources, body.response, sentences=sentences, **names)
 
 
-@ROUTES.post("/v1/judge", tags=["judge"])
-async def judge_one(given: JudgeRequest, request: Request, server: Server, client: Client) -> JudgeReply:
+@ROUTES.post("/v1/judge", name="judge", tags=["judge"])
+async def judge_one(body: JudgeRequest, request: Request, server: Server, client: Client) -> JudgeReply:
     """Judge one response by its question and passages."""
-    return await unless_gone(request, _judge(server, given, client))
+    return await unless_gone(request, _judge(server, body, client))
 
 
 @ROUTES.post("/v1/judge/batch", tags=["judge"])
-async def batch(
-    given: BatchRequest, request: Request, server: Server, client: Client
-) -> dict[str, list[Any]]:
+async def batch(body: BatchRequest, request: Request, server: Server, client: Client) -> dict[str, list[Any]]:
     """Judge several; replies keep their order, and one that fails is a problem in its place."""
     server.worker.admit(server.settings.seconds)
-    found: list[Any] = []
-    for one in given.requests:
+    replies: list[Any] = []
+    for one in body.requests:
         try:
             reply = await unless_gone(request, _judge(server, one, client, admitted=True))
-            found.append(reply.model_dump(mode="json"))
+            replies.append(reply.model_dump(mode="json"))
         except Exception as error:
             if await request.is_disconnected():
                 raise
-            found.append({"problem": as_problem(error).document()})
-    return {"replies": found}
+            replies.append({"problem": as_problem(error).document()})
+    return {"replies": replies}
 
 
 @ROUTES.post("/v1/retrieval/check", tags=["judge"])
-async def retrieval_check(given: RetrievalRequest, server: Server, client: Client) -> RetrievalReply:
+async def retrieval_check(body: RetrievalRequest, server: Server, client: Client) -> RetrievalReply:
     """Before an answer is written: which passages it may rest on, and what is against them."""
-    sources = [row.source for row in given.passages]
+    sources = [row.source for row in body.passages]
     with metrics.timed("checks", "retrieval"):
-        kept, findings, note = await run_in_threadpool(_gated, server.settings.policy, given)
+        kept, findings, note = await run_in_threadpool(_gated, server.settings.policy, body)
     decision = await server.recorder.decide(
         "retrieval",
         "serve" if kept else "withhold",
@@ -126,8 +124,8 @@ async def retrieval_check(given: RetrievalRequest, server: Server, client: Clien
         by=client,
         kept=[number + 1 for number in kept],
         findings=counted(findings),
-        **labels(server.settings, sources, topic=given.topic),
-        texts=texts_of(given.question, [one.read for one in sources]),
+        **labels(server.settings, sources, topic=body.topic),
+        texts=texts_of(body.question, [one.read for one in sources]),
     )
     return RetrievalReply(
         decision=decision,
@@ -138,19 +136,19 @@ async def retrieval_check(given: RetrievalRequest, server: Server, client: Clien
     )
 
 
-def _gated(policy: Policy, given: RetrievalRequest) -> tuple[list[int], list[Finding], str]:
+def _gated(policy: Policy, body: RetrievalRequest) -> tuple[list[int], list[Finding], str]:
     """Indexes of the passages to keep, findings, and the note for the prompt. Raises a problem (503) where
     the time was too short."""
-    gate = policy.made.get("retrieval")
+    gate = policy.enabled_checks.get("retrieval")
     gate = gate if isinstance(gate, RetrievalGate) else RetrievalGate()
-    sources = tuple(row.source for row in given.passages)
-    asked = CheckInput(given.question, sources, deadline=time.monotonic() + policy.budget)
+    sources = tuple(row.source for row in body.passages)
+    asked = CheckInput(body.question, sources, deadline=time.monotonic() + policy.budget)
     try:
         result = gate.decide(asked)
     except Exception:
         metrics.missed("retrieval", "retrieval")
         raise Problem(503, "Unavailable", "the passages could not be looked at in time") from None
-    check = {"conflicts": policy.made.get("conflicts") or Conflicts()}
+    check = {"conflicts": policy.enabled_checks.get("conflicts") or Conflicts()}
     conflicts = run_checks(check, asked, budget=policy.budget)
     if conflicts.unavailable:
         metrics.missed("retrieval", "conflicts")
@@ -206,26 +204,26 @@ class _Parameters(BaseModel):
 
 @ROUTES.post("/beta/litellm_basic_guardrail_api", tags=["guardrail"], response_model_exclude_none=True)
 async def guardrail(
-    given: GuardrailRequest, request: Request, server: Server, client: Client
+    body: GuardrailRequest, request: Request, server: Server, client: Client
 ) -> GuardrailReply:
     """LiteLLM's generic guardrail: texts of responses are judged, calls of tools and images are blocked,
     requests pass. The passages and the question are
     among the guardrail's parameters."""
-    if given.input_type == "response" and (given.tool_calls or given.images):
+    if body.input_type == "response" and (body.tool_calls or body.images):
         return GuardrailReply(action="BLOCKED", blocked_reason=UNJUDGED)
-    if given.input_type == "request" or not given.texts:
+    if body.input_type == "request" or not body.texts:
         return GuardrailReply(action="NONE")
     policy = server.settings.policy
     try:
-        known = _Parameters.model_validate(given.parameters())
+        known = _Parameters.model_validate(body.parameters())
     except (ValueError, RecursionError):
         return GuardrailReply(action="BLOCKED", blocked_reason="no passages came with the response")
     texts = []
-    for text in given.texts:
+    for text in body.texts:
         one = JudgeRequest(response=text, **dict(known))
         try:
-            found = await unless_gone(request, _judge(server, one, client))
-            action, shown = found.decision.action, found.shown
+            reply = await unless_gone(request, _judge(server, one, client))
+            action, shown = reply.decision.action, reply.shown
         except Exception:  # whatever fails is no clean verdict
             action, shown = policy.unavailable, f"{text}{policy.texts.mark}"
             await server.recorder.decide("response", action, "unavailable", by=client, **_labels(server, one))
@@ -234,6 +232,6 @@ async def guardrail(
         if action in WITHHELD:
             return GuardrailReply(action="BLOCKED", blocked_reason=shown)
         texts.append(shown)
-    if texts == given.texts:
+    if texts == body.texts:
         return GuardrailReply(action="NONE")
     return GuardrailReply(action="GUARDRAIL_INTERVENED", texts=texts)

@@ -46,7 +46,7 @@ class Recorder:
         self._appending, self._catching_up = threading.Lock(), threading.Lock()
         self._queue = Queue()
         self._catch_up()
-        self.told: Callable[[Decision, Mapping[str, str]], None] | None = None
+        self.on_decision: Callable[[Decision, Mapping[str, str]], None] | None = None
         """Called with each decision on an answer and its texts; returns at once."""
         self._versions = {**detector.versions, "policy": policy.hash}
 
@@ -68,8 +68,8 @@ class Recorder:
         record = {"id": decision.id, "kind": kind, **made, "client": by, **self._versions, **more}
         await self._append(kind, record, texts)
         metrics.decided(record)
-        if self.told is not None and kind in KINDS and texts:
-            self.told(decision, texts)
+        if self.on_decision is not None and kind in KINDS and texts:
+            self.on_decision(decision, texts)
         return decision
 
     async def note(
@@ -164,15 +164,15 @@ def texts_of(question: str, passages: Iterable[str], response: str | None = None
     return texts if response is None else texts | {"response": response}
 
 
-def results_of(found: Assessment | None) -> dict[str, Any]:
+def results_of(assessment: Assessment | None) -> dict[str, Any]:
     """The measures and findings that an assessment is made of."""
     return {
-        "probability": found and found.measures.probability,
-        "faithfulness": found and found.measures.faithfulness,
-        "statuses": found and found.measures.statuses,
-        "fact_score": found and found.measures.facts,
-        "findings": counted(found.checked.every) if found else {},
-        "unavailable": dict(found.checked.unavailable) if found else {},
+        "probability": assessment and assessment.measures.probability,
+        "faithfulness": assessment and assessment.measures.faithfulness,
+        "statuses": assessment and assessment.measures.statuses,
+        "fact_score": assessment and assessment.measures.facts,
+        "findings": counted(assessment.checked.every) if assessment else {},
+        "unavailable": dict(assessment.checked.unavailable) if assessment else {},
     }
 
 

@@ -115,8 +115,8 @@ BOUNDS: dict[str, Any] = {
 
 
 def bind(settings: Settings) -> socket.socket:
-    """A socket at the address of the settings, at which nobody is heard yet. Raises `LRP4RAGError` where it
-    cannot be had."""
+    """Bind a socket to the address of the settings, without listening yet. Raises `LRP4RAGError` where it
+    cannot be bound."""
     bound = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with _address(settings):
@@ -124,11 +124,10 @@ def bind(settings: Settings) -> socket.socket:
     return bound
 
 
-def listen(app: FastAPI, settings: Settings, bound: socket.socket, told: Callable[[int], None]) -> None:
+def listen(app: FastAPI, settings: Settings, bound: socket.socket, on_ready: Callable[[int], None]) -> None:
     """Serve until a signal ends it; answers that are being written have `seconds` to end, unless it comes
-    twice. `told` is called
-    with the port once who asks is heard. Raises `LRP4RAGError` where another process was faster to listen,
-    or the application does not start."""
+    twice. `on_ready(port)` is called once the socket accepts connections. Raises `LRP4RAGError` where another
+    process was faster to listen, or the application does not start."""
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -141,7 +140,7 @@ def listen(app: FastAPI, settings: Settings, bound: socket.socket, told: Callabl
     )
     with _address(settings):
         bound.listen()  # who asks now waits until the routes are there
-    told(bound.getsockname()[1])
+    on_ready(bound.getsockname()[1])
 
     def worth_telling(record: logging.LogRecord) -> bool:
         kind = record.exc_info[0] if record.exc_info else None

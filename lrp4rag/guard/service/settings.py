@@ -41,22 +41,26 @@ class Settings(BaseSettings):
         default=None, description="Hub id or folder of the reader (default: the detector's)."
     )
     device: str | None = Field(default=None, description="cpu, cuda, … (default: CUDA where there is one).")
-    dtype: Literal["float32", "bfloat16", "float16"] = Field(default="float32", description="Of the reader.")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(
+        default="float32", description="Precision of the reader."
+    )
     upstream: HttpUrl | None = Field(
         default=None, description="OpenAI-compatible server that writes answers: …/v1"
     )
-    upstream_key: SecretStr | None = Field(default=None, description="Its key.")
+    upstream_key: SecretStr | None = Field(default=None, description="Its API key.")
     demo: bool = Field(default=False, description="The reader itself writes answers.")
     judge: HttpUrl | None = Field(
         default=None, description="OpenAI-compatible server of a second opinion (docs/judge.md): …/v1"
     )
-    judge_key: SecretStr | None = Field(default=None, description="Its key.")
+    judge_key: SecretStr | None = Field(default=None, description="Its API key.")
     judge_model: str | None = Field(default=None, description="Its model.")
     judge_share: Probability = Field(
         default=0.05, description="It is asked about all escalated answers, and this share of the others."
     )
-    judge_seconds: Number = Field(default=30.0, gt=0, le=600, description="In which it answers.")
-    model: str | None = Field(default=None, description="Model to ask it for (default: the client's).")
+    judge_seconds: Number = Field(default=30.0, gt=0, le=600, description="Its timeout, in seconds.")
+    model: str | None = Field(
+        default=None, description="Model to ask the upstream for (default: the client's)."
+    )
     audit: str = Field(
         default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."
     )
@@ -89,15 +93,15 @@ class Settings(BaseSettings):
         default=Policy(), description="What is done with answers: a policy, or the path of its file."
     )
     seconds: Number = Field(
-        default=30.0, gt=0, le=600, description="In which a response or a sentence is judged."
+        default=30.0, gt=0, le=600, description="Deadline of judging a response or a sentence, in seconds."
     )
     upstream_seconds: Number = Field(
-        default=120.0, gt=0, le=3600, description="Of silence before it is given up."
+        default=120.0, gt=0, le=3600, description="Timeout of the upstream's silence, in seconds."
     )
     answer_seconds: Number = Field(
-        default=600.0, gt=0, le=86400, description="In which an answer is written and judged."
+        default=600.0, gt=0, le=86400, description="Deadline of writing and judging an answer, in seconds."
     )
-    most_answers: Positive = Field(default=16, description="That are written at a time for one token.")
+    most_answers: Positive = Field(default=16, description="Answers of one token that are written at a time.")
     template: str | None = Field(
         default=None,
         max_length=20_000,
@@ -105,14 +109,12 @@ class Settings(BaseSettings):
         "{question}; they are cut out of its messages.",
     )
     separator: str = Field(default="\n\n", max_length=100, description="Between the passages of a template.")
-    most_waiting: Positive = Field(default=32, description="Jobs that wait for the reader.")
-    per_minute: Positive = Field(default=600, description="Requests of one token.")
+    most_waiting: Positive = Field(default=32, description="Jobs in the reader's queue.")
+    per_minute: Positive = Field(default=600, description="Requests of one token in a minute.")
     largest_request: Whole = Field(default=2**21, ge=1024, le=2**26, description="Bytes of a request's body.")
     longest_answer: Whole = Field(default=100_000, ge=100, description="Characters of an upstream's answer.")
     replicas: Positive = Field(default=2, description="Readers of a server with --ray.")
-    prompt_bytes: Whole = Field(
-        default=2**29, ge=0, description="Bytes of prompts that stay read between sentences."
-    )
+    prompt_bytes: Whole = Field(default=2**29, ge=0, description="Size of the cache of prompts, in bytes.")
 
     @field_validator("audit")
     @classmethod

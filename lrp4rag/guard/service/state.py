@@ -131,7 +131,7 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
             upstream = HttpUpstream(client, str(settings.upstream), key=key, model=settings.model)
         recorder = Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts)
         if settings.judge is not None:
-            recorder.told = await _second_opinions(stack, settings, recorder)
+            recorder.on_decision = await _second_opinions(stack, settings, recorder)
         yield State(
             settings,
             worker,
