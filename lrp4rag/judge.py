@@ -41,9 +41,8 @@ from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
-from lrp4rag.report.html import html_page
+from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.record import record
-from lrp4rag.report.summary import html_summary
 from lrp4rag.report.words import reasons_of, verdict_words
 from lrp4rag.streaming import JudgedPiece, ReadingAlong
 from lrp4rag.util.errors import InputError, LRP4RAGWarning

@@ -19,8 +19,7 @@ def card(folder: str, as_json: bool, markdown: bool) -> None:
     FOLDER is a detector folder. Without it, the card is that of the detector that comes with the package.
     """
     from lrp4rag.classifiers.folder import load_card
-    from lrp4rag.report.cards import print_card
-    from lrp4rag.report.model_card import model_card
+    from lrp4rag.report.cards import model_card, print_card
 
     if as_json and markdown:
         raise InputError("--json and --markdown are two ways to print the card; choose one")

@@ -143,7 +143,7 @@ def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int
     """The exit code of answers whose sentences are judged."""
     from lrp4rag.classifiers.detector import FittedDetector
     from lrp4rag.judge import Detector
-    from lrp4rag.report.along import PiecePrinter, record_piece
+    from lrp4rag.report.generation import PiecePrinter, record_piece
 
     examples = source.read()
     detector = Detector(FittedDetector.load(name), choice.open())

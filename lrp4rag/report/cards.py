@@ -1,16 +1,26 @@
-"""Cards as tables of metrics, and as JSON."""
+"""A detector's card as tables of metrics, as JSON, and as a page of Markdown."""
 
 from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, FormerEvidence, Interval, Metrics
-from lrp4rag.report.numbers import METRICS, Verdict, abridged, difference, number, verdict
+from lrp4rag.classifiers.operating import precision_at
+from lrp4rag.classifiers.prevalence import PREVALENCES
+from lrp4rag.report.numbers import METRICS, Verdict, abridged, difference, number, verdict, with_interval
+from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.words import reader_words
 from lrp4rag.util.terminal import open_console, say_json
 from lrp4rag.util.text import one_line
 
+RESPONSES = ("auroc", "accuracy", "precision", "recall", "f1", "ece")
+"""Metrics that the page has of responses."""
 HELPED: dict[Verdict, str] = {
     "holds": "better",
     "does not hold": "worse",
@@ -103,3 +113,30 @@ def _facts(card: Card) -> dict[str, str]:
         facts["command"] = card.training.command
     facts["versions"] = ", ".join(f"{name} {version}" for name, version in card.versions.items())
     return facts
+
+
+def model_card(card: Card, name: str) -> str:
+    """Return the card of the detector `name` as a page of Markdown: purpose, worth and failures."""
+    generators = {} if card.evidence is None else dict(card.evidence.generators)
+    page: str = _template().render(
+        card=card,
+        name=name,
+        reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
+        generators=generators,
+        responses=RESPONSES,
+        left_out=card.evidence is not None and any(pairs.left_out for pairs in card.evidence.pairs),
+        precision_at=precision_at,
+        prevalences=PREVALENCES,
+        point=next(
+            (name for name, point in card.operating_points.items() if point.threshold == card.threshold),
+            "balanced",
+        ),
+    )
+    return page
+
+
+@cache
+def _template() -> Any:
+    environment = markdown_templates(Path(__file__).parent)
+    environment.filters |= {"interval": with_interval, "difference": difference}
+    return environment.get_template("model_card.md.j2")

@@ -18,8 +18,7 @@ from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.features.record import Record
 from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader
-from lrp4rag.report.cards import render_card
-from lrp4rag.report.model_card import model_card
+from lrp4rag.report.cards import model_card, render_card
 from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import card_of
 from tests.tiny import bridge_example

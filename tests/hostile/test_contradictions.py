@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.report.html import html_page
-from lrp4rag.report.summary import html_summary
+from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.terminal import render, render_line
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import one_line, surrogate_in, visible

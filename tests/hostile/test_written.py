@@ -14,9 +14,9 @@ from PIL import Image
 
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.lrp.units import Unit, UnitRelevance
+from lrp4rag.report.cards import model_card
 from lrp4rag.report.figure_text import LINES, LONGEST, SYMBOLS, plain_text
 from lrp4rag.report.markdown import Markdown, code, emphasised, strong, text
-from lrp4rag.report.model_card import model_card
 from lrp4rag.report.numbers import markdown, slug
 from lrp4rag.report.plots import png
 from lrp4rag.report.templates import markdown_templates

@@ -24,6 +24,7 @@ from lrp4rag.features.contrast import context_of
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.terminal import open_console
 
 READER = {"name": "tiny", "weights": "w", "chat_template": False, "dtype": "float32", "digest": "abc123"}
 RESPONSE = "It opened in 1874. Aliens built it from cheese."
@@ -175,3 +176,13 @@ def hostile(text: str, **options: Any) -> Analysis:
     )
     relevance = replace(made.relevance, composite=text, target=text)
     return replace(made, relevance=relevance, seconds={text: 1.0})
+
+
+def printed_at(view: object, width: int, *, terminal: bool = False) -> str:
+    """What a console of this width prints, no line of it wider."""
+    console = open_console(width=width, force_terminal=terminal, color_system=None)
+    with console.capture() as capture:
+        console.print(view)
+    lines = capture.get().splitlines()
+    assert all(len(line) <= width for line in lines)
+    return "\n".join(lines)

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.report.html import html_page
+from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.record import record
-from lrp4rag.report.summary import html_summary
 from lrp4rag.report.terminal import render, render_line
 from lrp4rag.report.words import contradiction_words
 from tests.report.samples import contradicted

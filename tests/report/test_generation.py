@@ -10,16 +10,26 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from lrp4rag.claims.nearest import Nearest
+from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
 from lrp4rag.generation import GeneratedToken, Generation
+from lrp4rag.guard.policy.answer import DecidedSentence
+from lrp4rag.guard.policy.decide import Decided
+from lrp4rag.guard.policy.policy import Action
 from lrp4rag.report.generation import (
+    PiecePrinter,
     TokenPrinter,
     record_generation,
+    record_piece,
     record_token,
     render_legend,
     render_response,
     render_totals,
     style,
 )
+from lrp4rag.streaming import JudgedPiece
+from lrp4rag.util.sentences import Piece
 from tests.report.samples import analysis_of
 
 NAMES = ("template", "question", "passage 1", "passage 2")
@@ -159,3 +169,90 @@ def test_the_record_of_a_response():
     assert row["total"] == pytest.approx(sum(one["total"] for one in row["tokens"]))
     assert row["relevance"]["passage 1"] == pytest.approx(24.5)
     assert [one["text"] for one in row["tokens"]] == [text for text, _ in RESPONSE]
+
+
+# Sentences that are judged while they are written.
+
+SAID = Contradiction(0, 7, "4 weeks", "2 weeks", 0, 0, 7, 1.0)
+SPAN = SuspectSpan(0, 7, "4 weeks", None, 0.6, 0, (SAID,))
+SENTENCE = Sentence(
+    0, 19, "4 weeks\x1b[31m of it.", None, (), None, "contradicted", 0.6, Nearest(0, 0, 8, 0.5, ((0, 7),))
+)
+PIECE = JudgedPiece(0, 20, "4 weeks\x1b[31m of it. ", SENTENCE, 0.7, (SPAN,))
+FINE = JudgedPiece(20, 26, "Fine. ", Sentence(20, 25, "Fine.", None, (), None, "supported", 0.02), 0.7)
+ODD = replace(
+    FINE,
+    text="Odd. ",
+    sentence=replace(FINE.sentence, text="Odd.", status="not judged"),
+    unlike=(Unlike("surprise", "unlikely", decides=True),),
+)
+BLANK = JudgedPiece(26, 28, "\n\n")
+
+
+def judged(*pieces: JudgedPiece, terminal: bool = False) -> str:
+    out = io.StringIO()
+    colours = "256" if terminal else None
+    printer = PiecePrinter(Console(file=out, force_terminal=terminal, color_system=colours, width=80))
+    printer.begin("one")
+    for piece in pieces:
+        printer(piece)
+    printer.finish()
+    return out.getvalue()
+
+
+def test_probabilities_and_what_contradicts_are_told() -> None:
+    found = judged(PIECE, BLANK, ODD)
+    for words in (
+        "one",
+        "[60.0 %]",
+        "[2.0 %]",
+        "passage 1 has",
+        "2 weeks",
+        "unlike the training data",
+        "60.0 %",
+    ):
+        assert words in found
+    assert "\x1b" not in found, "what was written is shown and not obeyed"
+
+
+def test_a_terminal_shows_colours_and_their_meaning() -> None:
+    found = judged(PIECE, terminal=True)
+    assert "P(hallucinated)" in found
+    assert "48;5;214" in found
+    assert "[60.0 %]" not in found
+
+
+def test_json_counts_passages_from_one() -> None:
+    found = record_piece(PIECE)
+    (told,) = found["contradictions"]
+    assert (told["text"], told["passage"], told["instead"]) == ("4 weeks", 1, "2 weeks")
+    assert (found["start"], found["end"], found["probability"], found["suspect"]) == (0, 20, 0.6, True)
+    assert (found["status"], found["so_far"], found["abstained"]) == ("contradicted", 0.7, False)
+    assert found["nearest"]["passage"] == 1
+
+
+def test_every_piece_has_a_status() -> None:
+    told = [record_piece(one) for one in (FINE, ODD, BLANK)]
+    assert [(one["status"], one["probability"]) for one in told] == [
+        ("supported", 0.02),
+        ("not judged", 0.02),
+        ("states nothing", None),
+    ]
+    assert [(one["suspect"], one["abstained"]) for one in told] == [
+        (False, False),
+        (False, True),
+        (False, False),
+    ]
+
+
+@pytest.mark.parametrize("action", ["mark", "disclose", "escalate", "withhold"])
+def test_what_is_withheld_is_told_nowhere(action: Action) -> None:
+    piece = Piece(PIECE.start, PIECE.end, PIECE.text, "prose")
+    decided = Decided(action, "contradicted", "claims.contradicted")
+    found = DecidedSentence(piece, decided, PIECE).record()
+    assert (found["status"], found["suspect"]) == ("contradicted", True)
+    (told,) = found["contradictions"]
+    let_out = action in ("mark", "disclose")
+    assert (told["text"] == "4 weeks", told["instead"]) == (let_out, "2 weeks")
+    assert found["nearest"]["words"] == ([[0, 7]] if let_out else [])
+    assert ("4 weeks" in str(found)) == let_out

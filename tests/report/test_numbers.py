@@ -9,7 +9,6 @@ from lrp4rag.report.numbers import (
     p_value,
     percent,
     percent_interval,
-    points,
     verdict,
     with_interval,
 )
@@ -43,8 +42,7 @@ def test_numbers():
     assert with_interval(interval(0.5, 0.0)) == "0.500"
     assert percent_interval(interval(0.664, 0.031)) == "66.4 % [63.3, 69.5]"
     assert difference(interval(0.021, 0.025)) == "+0.021 [-0.004, +0.046]"
-    assert points(interval(-0.028, 0.022)) == "-2.8 points [-5.0, -0.6]"
-    for words in (with_interval, percent_interval, difference, points):
+    for words in (with_interval, percent_interval, difference):
         assert words(interval(None)) == words(None) == ""
     assert (p_value(0.0123), p_value(1.23e-7)) == ("0.012", "1.2e-07")
 

@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from lrp4rag.classifiers import Features
-from lrp4rag.report.cards import render_card
-from lrp4rag.report.model_card import model_card
+from lrp4rag.report.cards import model_card, render_card
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.former_evidence import Former, former_evidence
 from lrp4rag.training.rows import Rows

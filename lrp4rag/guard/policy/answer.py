@@ -26,7 +26,7 @@ from lrp4rag.guard.policy.decide import CHECK_OF, OF_SENTENCES, Decided, of_sent
 from lrp4rag.guard.policy.notices import in_place, marked, says_nothing
 from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, Reason
 from lrp4rag.guard.policy.texts import corrected
-from lrp4rag.report.along import record_piece
+from lrp4rag.report.generation import record_piece
 from lrp4rag.source import Source
 from lrp4rag.streaming import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.util.sentences import Piece

@@ -1,8 +1,7 @@
-"""Tables that are too wide for where they are printed: no figure is cut."""
+"""Tables on a terminal: no figure is cut, and long texts on a terminal only."""
 
 from __future__ import annotations
 
-import re
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -10,46 +9,13 @@ from typing import Any
 import pytest
 from rich.table import Table
 
-from lrp4rag.classifiers.card import Interval
-from lrp4rag.classifiers.folder import BUNDLED, load_card
 from lrp4rag.cli.analyse import _Printer
-from lrp4rag.report.cards import COLUMNS, metrics_table, render_card
 from lrp4rag.report.terminal import render_line
 from lrp4rag.util.terminal import open_console
+from tests.report.samples import printed_at
 
 LONG = "It was opened in 1874, and Aliens built it a long time ago, as everybody in town will tell you."
 WIDTHS = [40, 60, 79, 80, 200]
-
-
-def printed(view: object, width: int, *, terminal: bool = False) -> str:
-    console = open_console(width=width, force_terminal=terminal, color_system=None)
-    with console.capture() as capture:
-        console.print(view)
-    lines = capture.get().splitlines()
-    assert all(len(line) <= width for line in lines)
-    return "\n".join(lines)
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_metrics_are_whole_at_any_width(width: int, terminal: bool) -> None:
-    """Also where each interval is as wide as can be."""
-    metrics = {name: Interval(value=0.101 + k / 1000, low=1.0, high=1.0) for k, name in enumerate(COLUMNS)}
-    text = printed(metrics_table("Responses", {"flag everything": metrics}), width, terminal=terminal)
-    assert "…" not in text
-    for k, heading in enumerate(COLUMNS.values()):
-        assert re.search(rf"(?<!\S){re.escape(heading)}(?!\S)", text), heading
-        assert re.search(rf"(?<!\S){0.101 + k / 1000:.3f}(?!\S)", text), heading
-    assert text.count("1.00-1.00") == len(COLUMNS)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_card_is_whole_at_any_width(width: int) -> None:
-    def words(text: str) -> list[str]:
-        return sorted(set(text.split()))
-
-    card = render_card(load_card(BUNDLED))
-    assert words(printed(card, width)) == words(printed(card, 1000))
 
 
 def sentences() -> Table:
@@ -64,7 +30,7 @@ def sentences() -> Table:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_only_long_texts_are_cut_and_only_on_a_terminal(width: int) -> None:
-    piped, shown = (printed(sentences(), width, terminal=terminal) for terminal in (False, True))
+    piped, shown = (printed_at(sentences(), width, terminal=terminal) for terminal in (False, True))
     for figure in ("+12.34", "passage 3 (72 %)", "0.97", "contradicted"):
         assert figure in piped
         assert figure in shown
