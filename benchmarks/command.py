@@ -80,7 +80,7 @@ def benchmark(function: Callable[..., Result]) -> click.Command:
         values, text = found if isinstance(found, tuple) else (found, rows_of(found))
         settings = {"threads": torch.get_num_threads(), "device": "cpu", **options}
         settings["device_name"] = device_name(torch.device(settings["device"]))
-        content = json.dumps(values | settings, indent=2)
+        content = json.dumps(settings | values, indent=2)
         if out is not None:
             write_atomically(out, content + "\n")
         about = ", ".join(f"{name} {value}" for name, value in settings.items())

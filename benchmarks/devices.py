@@ -17,23 +17,16 @@ from lrp4rag.reader.reader import DTYPES, check_device
 from lrp4rag.util.errors import RelevanceError
 
 DEFAULT = "default"
-SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
-HEADS = ("num_attention_heads", "num_key_value_heads")
+SIZES = (
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads",
+)  # fmt: skip
 SHAPES = {
-    "smollm2-135m": (49152, 576, 1536, 30, 9, 3),
-    "smollm2-360m": (49152, 960, 2560, 32, 15, 5),
-    "qwen2.5-0.5b": (151936, 896, 4864, 24, 14, 2),
     "llama-3.2-1b": (128256, 2048, 8192, 16, 32, 8),
-    "smollm2-1.7b": (49152, 2048, 8192, 24, 32, 32),
-    "qwen2.5-3b": (151936, 2048, 11008, 36, 16, 2),
-    "llama-3.2-3b": (128256, 3072, 8192, 28, 24, 8),
     "llama-2-7b": (32000, 4096, 11008, 32, 32, 32),
-    "qwen2.5-7b": (152064, 3584, 18944, 28, 28, 4),
     "llama-3.1-8b": (128256, 4096, 14336, 32, 32, 8),
     "tiny": (300, 64, 160, 2, 4, 2),
 }
-APART = {"llama-2-7b", "qwen2.5-7b", "llama-3.1-8b", "tiny"}
-"""Those whose last layer has weights of its own, and not the embedding's."""
 PROMPT, RESPONSE = 150, 12  # the prompt is longer than one block of attention's queries
 TOLERANCE = 1e-3
 
@@ -46,26 +39,19 @@ shape = click.option(
 )
 
 
-def config_of(shape: str) -> Any:
-    """A Llama of the sizes of a model; Qwen's biases, which take no time to speak of, are left out."""
-    from transformers import LlamaConfig
-
-    sizes: dict[str, Any] = dict(zip((*SIZES, *HEADS), SHAPES[shape], strict=True))
-    sizes |= {"eos_token_id": None, "pad_token_id": None, "max_position_embeddings": 4096}
-    return LlamaConfig(**sizes, tie_word_embeddings=shape not in APART)
-
-
 def model_of(shape: str, device: str, dtype: str) -> Any:
     """The model in evaluation mode, without gradients. Random weights are made on the device in their dtype:
     they never exist in float32 or in main memory."""
-    from transformers import LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     where = torch.device(check_device(device))
     if where.type == "cuda" and where.index is not None:
         torch.cuda.set_device(where)
     if shape == DEFAULT:
         return load_reader(device=device, dtype=dtype).model.requires_grad_(False)
-    config = config_of(shape)
+    sizes: dict[str, Any] = dict(zip(SIZES, SHAPES[shape], strict=True))
+    sizes |= {"eos_token_id": None, "pad_token_id": None, "max_position_embeddings": 4096}
+    config = LlamaConfig(**sizes, tie_word_embeddings=shape == "llama-3.2-1b")
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     try:
@@ -83,7 +69,7 @@ def quantities(model: Any) -> dict[str, torch.Tensor]:
     other = Example(example.prompt_ids, example.response_ids[::-1][: RESPONSE // 2])
     parts = equal_parts(PROMPT, 3)
     with relevance_mode(model) as flow:
-        found = {
+        relevance = {
             "by part": flow.push(example, parts),
             "R_prompt": flow.pull(example, example.mean_response),
             "R*": flow.pull(example),
@@ -91,8 +77,8 @@ def quantities(model: Any) -> dict[str, torch.Tensor]:
             "batch": torch.cat(flow.push_batch([example, other], [parts, parts]), 1),
         }
         streamed = list(stream(flow, example.prompt_ids, parts, max_new_tokens=4, stop_ids=()))
-    found["stream"] = torch.from_numpy(np.stack([token.relevance for token in streamed]))
-    return {name: values.cpu() for name, values in found.items()}
+    relevance["stream"] = torch.from_numpy(np.stack([token.relevance for token in streamed]))
+    return {name: values.cpu() for name, values in relevance.items()}
 
 
 @benchmark

@@ -12,7 +12,7 @@ import click
 import torch
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, table
+from benchmarks.command import Result, benchmark, count
 from benchmarks.harness import in_rounds, ratio, seconds
 from lrp4rag import Detector, Example
 from lrp4rag.data import load_examples
@@ -61,7 +61,7 @@ def ways(detector: Detector, other: Detector | None, some: list[Example]) -> dic
 @command.rounds(default=5)
 def main(
     name: str, against: str | None, responses: int, example: str | None, dtype: str, rounds: int
-) -> Report:
+) -> Result:
     """A verdict with all its evidence and without, in plain forwards; N verdicts, together and one by one.
 
     \b
@@ -78,16 +78,9 @@ def main(
     result["verdict_over_forward"] = ratio(taken["verdict"], taken["forward"])
     result["together_over_apart"] = ratio(taken["together"], taken["apart"])
     result["together_over_one"] = ratio(taken["together"], taken["verdict"])
-    rows = [
-        ("one response with its evidence, plain forwards", f"{result['one_over_forward']:.2f}"),
-        ("its verdict alone, plain forwards", f"{result['verdict_over_forward']:.2f}"),
-        (f"{responses} responses together, over one by one", f"{result['together_over_apart']:.2f}"),
-        (f"{responses} responses together, over one", f"{result['together_over_one']:.2f}"),
-    ]
     if other is not None:
         result["one_over_other"] = ratio(taken["one"], taken["other"])
-        rows.append((f"one response, over {Path(str(against)).name}", f"{result['one_over_other']:.2f}"))
-    return result, table(("", "ratio"), rows)
+    return result
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from benchmarks.command import Report, benchmark, count, gigabytes, listed, table
+from benchmarks.command import Report, benchmark, count, listed, table
 from benchmarks.harness import Example, apart, exponents, forget_peak, peak_resident, seconds
 from lrp4rag.lrp import Flow, relevance_mode
 from lrp4rag.lrp.memory import Budget, Shape, Sizes, pull_bytes, push_bytes
@@ -80,14 +80,9 @@ def run_apart(cell: Cell) -> dict[str, Any]:
         return about | {"error": str(error)}
 
 
-def line(cell: dict[str, Any]) -> tuple[str, ...]:
-    limit = "default sizes" if cell["limit_bytes"] is None else f"within {cell['limit_bytes'] / GB:g} GB"
-    start = (f"{cell['what']}, {limit}", str(cell["prompt"]))
-    if cell["error"] is not None:
-        return (*start, "-", "-", "-", "-", cell["error"])
-    sizes = " ".join(f"{key}={value}" for key, value in cell["sizes"].items() if value is not None)
-    memory = gigabytes(cell["peak_bytes"]), gigabytes(cell["allocated_bytes"])
-    return (*start, f"{cell['seconds']:.1f}", *memory, f"{cell['estimate_over_allocated']:.2f}", sizes)
+def row(cell: dict[str, Any]) -> list[str]:
+    keys = ("what", "limit_bytes", "prompt", "seconds", "peak_bytes", "estimate_over_allocated", "error")
+    return [f"{value:.3g}" if isinstance(value := cell.get(key), float) else str(value) for key in keys]
 
 
 @benchmark
@@ -118,13 +113,12 @@ def main(
     cells = []
     for cell in [*planned, *(Cell("pull", n, response, int(pull_limit * GB)) for n in prompts)]:
         cells.append(run_apart(cell))
-        click.echo(" ".join(line(cells[-1])), err=True)  # while the table grows
+        click.echo(" ".join(row(cells[-1])), err=True)  # while the table grows
     fits = exponents(cells, ("what", "limit_bytes"), "prompt", "allocated_bytes", least=2)
-    head = ("", "tokens", "seconds", "peak", "of it allocated", "estimate over that", "sizes")
+    head = ("", "limit", "tokens", "seconds", "peak", "estimate over allocated", "error")
     powers = [f"{fit['what']}, {fit['limit_bytes']}: {fit['exponent']:.2f}" for fit in fits]
     about = "allocated memory grows with the prompt's length to the power of: " + "; ".join(powers)
-    text = [*table(head, [line(cell) for cell in cells]), "", about]
-    return {"cells": cells, "exponents": fits}, text
+    return {"cells": cells, "exponents": fits}, [*table(head, [row(cell) for cell in cells]), "", about]
 
 
 if __name__ == "__main__":

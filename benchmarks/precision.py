@@ -29,7 +29,6 @@ from lrp4rag.util.errors import RelevanceError
 EXAMPLES = Path(__file__).parents[1] / "examples"
 REAL = ("grounded.json", "hallucinated.json")
 EXACT, DTYPES = "float32", ("bfloat16", "float16")
-NAMES = {"response": "R_response", "prompt": "R_prompt", "segments": "by segment"}
 
 Array = NDArray[np.float64]
 Run = tuple[Array | None, float]
@@ -132,20 +131,11 @@ def measure(
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
-    text = []
-    for one in rows:
-        figures = ["-"] * 3
-        if one["finite"]:
-            figures = [
-                f"{one['correlation']:.5f} ({one['lowest_correlation']:.5f})",
-                f"{one['mean_error']:.2%} ({one['highest_mean_error']:.2%})",
-                f"{one['largest_error']:.2%}",
-            ]
-        time = one["time_over_float32"]
-        last = ["yes" if one["finite"] else "no", "-" if time is None else f"{time:.2f}"]
-        text.append([one["composite"], one["dtype"], NAMES[one["quantity"]], *figures, *last])
-    head = ["composite", "dtype", "relevance", "correlation (lowest)", "mean error (highest)"]
-    return table([*head, "largest error", "finite", "time / float32"], text)
+    head = [key for key in rows[0] if key != "examples"]
+    text = [
+        [f"{one[key]:.4g}" if isinstance(one[key], float) else str(one[key]) for key in head] for one in rows
+    ]
+    return table([key.replace("_", " ") for key in head], text)
 
 
 @benchmark

@@ -11,7 +11,7 @@ from unittest import mock
 import torch
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, table
+from benchmarks.command import Result, benchmark, count
 from benchmarks.devices import DEFAULT, model_of
 from benchmarks.harness import Example, difference, equal_parts, in_rounds, ratio, seconds
 from lrp4rag.lrp import CP_LRP, Composite, Flow, prefix, relevance_mode
@@ -43,7 +43,7 @@ def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: 
         "batch": lambda: flow.push_batch(separate, tangents),
         "loop": lambda: [flow.push(example, example.mean_prompt) for example in separate],
     }
-    found = {name: way() for name, way in ways.items()}
+    relevance = {name: way() for name, way in ways.items()}
     more: dict[str, Callable[[], object]] = {
         "one stack": lambda: stacked(flow, shared, flow.composite, CP_LRP),
         "two stacks": lambda: [stacked(flow, shared, one) for one in (flow.composite, CP_LRP)],
@@ -60,8 +60,10 @@ def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: 
         "two_stacks_over_one": ratio(taken["two stacks"], taken["one stack"]),
         "all_over_begun": ratio(taken["all"], taken["begun"]),
         **{f"{name}_seconds": statistics.median(taken[name]) for name in ways},
-        "shared_difference": difference(torch.cat(found["shared"], 1), torch.cat(found["separate"], 1)),
-        "batch_difference": difference(torch.cat(found["batch"], 1), torch.cat(found["loop"], 1)),
+        "shared_difference": difference(
+            torch.cat(relevance["shared"], 1), torch.cat(relevance["separate"], 1)
+        ),
+        "batch_difference": difference(torch.cat(relevance["batch"], 1), torch.cat(relevance["loop"], 1)),
         "tokens_over_shared": many * (n + t - 1) / (n + many * (t - 1)),
     }
 
@@ -73,7 +75,7 @@ def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: 
 @command.rounds(default=5)
 @command.device
 @command.dtype
-def main(responses: int, prompt: int, response: int, rounds: int, device: str, dtype: str) -> Report:
+def main(responses: int, prompt: int, response: int, rounds: int, device: str, dtype: str) -> Result:
     """R_response of several responses at once, against one push for each, on the default reader.
 
     \b
@@ -93,24 +95,7 @@ def main(responses: int, prompt: int, response: int, rounds: int, device: str, d
     lengths = [prompt - k * prompt // (5 * responses) for k in range(responses)]
     separate = [Example(one.prompt_ids[:n], one.response_ids) for one, n in zip(some, lengths, strict=True)]
     with relevance_mode(model) as flow:
-        result = measure(flow, shared, separate, rounds)
-    rows = [
-        (
-            title,
-            f"{result[f'{slow}_seconds']:.2f} s",
-            f"{result[f'{fast}_seconds']:.2f} s",
-            f"{result[f'{slow}_over_{fast}']:.2f}",
-            f"{result[f'{fast}_difference']:.0e}",
-        )
-        for title, slow, fast in (("one prompt", "separate", "shared"), ("a prompt each", "loop", "batch"))
-    ]
-    head = ("", "one by one", "at once", "times faster", "largest difference")
-    also = (
-        f"sharing reads {result['tokens_over_shared']:.2f} times fewer tokens; "
-        f"R*'s tangents from where they begin: {result['all_over_begun']:.2f} times faster; "
-        f"two composites in one stack: {result['two_stacks_over_one']:.2f} times"
-    )
-    return result, [*table(head, rows), "", also]
+        return measure(flow, shared, separate, rounds)
 
 
 if __name__ == "__main__":

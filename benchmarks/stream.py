@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,8 +17,6 @@ from benchmarks.harness import Example, equal_parts, in_rounds, now, ratio
 from lrp4rag.lrp import recording, relevance_mode, stream
 
 WAYS = ("generate", "stream", "recording", "stream_segments", "recording_segments")
-
-
 Marks = list[float]
 """Seconds on a clock: when a generation began, and when each of its tokens came."""
 FIGURES: dict[str, Callable[[Marks], float]] = {
@@ -41,59 +38,52 @@ class Clock(StoppingCriteria):
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
 
-@dataclass(frozen=True)
-class Task:
-    """What every way does: `new` tokens after a prompt; no token ends them early."""
-
-    model: Any
-    prompt_ids: tuple[int, ...]
-    new: int
-    segments: int
-
-    def generate(self, *criteria: StoppingCriteria) -> Marks:
-        ids = torch.tensor([self.prompt_ids], device=self.model.device)
-        clock = Clock(self.model.device)
-        self.model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=self.new,
-            min_new_tokens=self.new,
-            do_sample=False,
-            pad_token_id=0,
-            stopping_criteria=[*criteria, clock],
-        )
-        return clock.marks
-
-    def stream(self, tangents: int) -> Marks:
-        weights = equal_parts(len(self.prompt_ids), tangents)
-        with relevance_mode(self.model) as flow:
-            marks = [now(self.model.device)]
-            for _ in stream(flow, self.prompt_ids, weights, max_new_tokens=self.new, stop_ids=()):
-                marks.append(now(self.model.device))
-        return marks
-
-    def recording(self, tangents: int) -> Marks:
-        weights = equal_parts(len(self.prompt_ids), tangents)
-        with relevance_mode(self.model) as flow, recording(flow, weights) as record:
-            return self.generate(record)
-
-    def ways(self) -> dict[str, Callable[[], Marks]]:
-        calls = self.generate, partial(self.stream, 1), partial(self.recording, 1)
-        segments = partial(self.stream, self.segments), partial(self.recording, self.segments)
-        return dict(zip(WAYS, (*calls, *segments), strict=True))
+def generated(model: Any, prompt_ids: tuple[int, ...], new: int, *criteria: StoppingCriteria) -> Marks:
+    """Plain Hugging Face `generate`, greedy; no token ends it early."""
+    ids = torch.tensor([prompt_ids], device=model.device)
+    clock = Clock(model.device)
+    model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=new,
+        min_new_tokens=new,
+        do_sample=False,
+        pad_token_id=0,
+        stopping_criteria=[*criteria, clock],
+    )
+    return clock.marks
 
 
-def measure(task: Task, rounds: int) -> dict[str, Any]:
-    found = {
+def streamed(model: Any, prompt_ids: tuple[int, ...], new: int, tangents: int) -> Marks:
+    with relevance_mode(model) as flow:
+        marks = [now(model.device)]
+        weights = equal_parts(len(prompt_ids), tangents)
+        for _ in stream(flow, prompt_ids, weights, max_new_tokens=new, stop_ids=()):
+            marks.append(now(model.device))
+    return marks
+
+
+def recorded(model: Any, prompt_ids: tuple[int, ...], new: int, tangents: int) -> Marks:
+    weights = equal_parts(len(prompt_ids), tangents)
+    with relevance_mode(model) as flow, recording(flow, weights) as record:
+        return generated(model, prompt_ids, new, record)
+
+
+def measure(
+    model: Any, prompt_ids: tuple[int, ...], new: int, segments: int, rounds: int
+) -> dict[str, float]:
+    task = (model, prompt_ids, new)
+    calls = [partial(generated, *task)]
+    calls += [partial(way, *task, tangents) for tangents in (1, segments) for way in (streamed, recorded)]
+    figures = {
         name: {figure: [of(marks) for marks in runs] for figure, of in FIGURES.items()}
-        for name, runs in in_rounds(task.ways(), rounds).items()
+        for name, runs in in_rounds(dict(zip(WAYS, calls, strict=True)), rounds).items()
     }
-    plain = found["generate"]
-    result: dict[str, Any] = {}
-    for name, figures in found.items():
-        result[f"{name}_over_generate"] = ratio(figures["tokens_per_second"], plain["tokens_per_second"])
-        result[f"{name}_later_over_generate"] = ratio(figures["later_seconds"], plain["later_seconds"])
-        result |= {f"{name}_{figure}": statistics.median(values) for figure, values in figures.items()}
+    plain, result = figures["generate"], dict[str, float]()
+    for name, way in figures.items():
+        result[f"{name}_over_generate"] = ratio(way["tokens_per_second"], plain["tokens_per_second"])
+        result[f"{name}_later_over_generate"] = ratio(way["later_seconds"], plain["later_seconds"])
+        result |= {f"{name}_{figure}": statistics.median(values) for figure, values in way.items()}
     return result
 
 
@@ -119,24 +109,13 @@ def main(shape: str, device: str, dtype: str, prompt: int, new: int, segments: i
     Examples:
       python -m benchmarks.stream                          400 prompt and 128 new tokens, a few minutes
       python -m benchmarks.stream --new 16 --rounds 1      a quick look
-      OMP_NUM_THREADS=1 python -m benchmarks.stream        on one core
     """
     model = model_of(shape, device, dtype)
-    task = Task(model, Example.random(prompt, 1, model.config.vocab_size).prompt_ids, new, segments)
-    result = measure(task, rounds)
-    rows = [
-        (
-            name,
-            f"{result[f'{name}_tokens_per_second']:.2f}",
-            f"{result[f'{name}_over_generate']:.2f}",
-            f"{result[f'{name}_first_seconds']:.3f} s",
-            f"{result[f'{name}_later_seconds'] * 1000:.1f} ms",
-            f"{result[f'{name}_later_over_generate']:.2f}",
-        )
-        for name in WAYS
-    ]
-    head = ("", "tokens/s", "/ generate", "first token", "later token", "/ generate")
-    return result, table(head, rows)
+    prompt_ids = Example.random(prompt, 1, model.config.vocab_size).prompt_ids
+    result = measure(model, prompt_ids, new, segments, rounds)
+    heads = ("tokens_per_second", "over_generate", "first_seconds", "later_seconds", "later_over_generate")
+    rows = [(name, *(f"{result[f'{name}_{head}']:.3g}" for head in heads)) for name in WAYS]
+    return dict(result), table(("", *(head.replace("_", " ") for head in heads)), rows)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@ in one run."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from benchmarks import command
-from benchmarks.command import Report, benchmark, count, gigabytes, table
+from benchmarks.command import Result, benchmark, count
 from benchmarks.harness import Example, apart, in_rounds, peak_of, plain_forward, seconds
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean
@@ -56,13 +55,6 @@ def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
     }
 
 
-def clocks(call: Callable[[], object]) -> tuple[float, float]:
-    """Seconds by the clock, and of the processor."""
-    before = time.process_time()
-    taken = seconds(call)
-    return taken, time.process_time() - before
-
-
 def peak_bytes(way: str, prompt: int, response: int, dtype: str) -> int:
     reader = load_reader(dtype=dtype)
     return peak_of(ways(reader, laid_out(reader, prompt, response))[way])
@@ -73,7 +65,7 @@ def peak_bytes(way: str, prompt: int, response: int, dtype: str) -> int:
 @count("--response", 188, "Response tokens.", least=16)
 @command.dtype
 @command.rounds(default=3)
-def main(prompt: int, response: int, dtype: str, rounds: int) -> Report:
+def main(prompt: int, response: int, dtype: str, rounds: int) -> Result:
     """Signals of one response on the default reader (lengths: RAGTruth QA's means).
 
     \b
@@ -83,26 +75,14 @@ def main(prompt: int, response: int, dtype: str, rounds: int) -> Report:
     """
     reader = load_reader(dtype=dtype)
     calls = ways(reader, laid_out(reader, prompt, response))
-    taken = in_rounds({name: partial(clocks, call) for name, call in calls.items()}, rounds)
-    best = {name: tuple(map(min, zip(*pairs, strict=True))) for name, pairs in taken.items()}
+    taken = in_rounds({name: partial(seconds, call) for name, call in calls.items()}, rounds)
+    best = {name: min(values) for name, values in taken.items()}
     result: dict[str, Any] = {}
-    for name, (elapsed, processor) in best.items():
-        result[f"{name}_over_forward"] = elapsed / best["forward"][0]
-        result[f"{name}_processor_over_forward"] = processor / best["forward"][1]
+    for name, elapsed in best.items():
+        result[f"{name}_over_forward"] = elapsed / best["forward"]
         result[f"{name}_seconds"] = elapsed
         result[f"{name}_peak_bytes"] = apart(peak_bytes, name, prompt, response, dtype)
-    rows = [
-        (
-            name,
-            f"{result[f'{name}_seconds']:.2f}",
-            f"{result[f'{name}_over_forward']:.2f}",
-            f"{result[f'{name}_processor_over_forward']:.2f}",
-            gigabytes(result[f"{name}_peak_bytes"]),
-        )
-        for name in ("forward", "R_response", "fast", "segments", "full")
-    ]
-    head = ("", "seconds", "plain forwards", "by processor time", "peak memory")
-    return result, table(head, rows)
+    return result
 
 
 if __name__ == "__main__":

@@ -22,28 +22,19 @@ from benchmarks.harness import Example, graph_of, plain_forward
 class Peer:
     """One way to the relevance of one example: n prompt tokens, t response tokens, R* is t x n.
 
-    Those that get R_response or R_prompt whole have the methods `response`, which returns (t,), and `prompt`,
-    which returns (n,), starts from nothing and keeps what units share (a graph, a replay).
+    Those that get R_response or R_prompt without going through R* row by row have the methods `response`,
+    which returns (t,), and `prompt`, which returns (n,).
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
     whole: ClassVar[tuple[str, ...]] = ()
     """Which of response and prompt it gets without going through R* row by row."""
-    axis: ClassVar[str] = "row"
-    """What a unit is: a row of R* (there are t) or a column (n)."""
-    chunk: ClassVar[int] = 1
-    """Units that it does at a time."""
-    picks: ClassVar[int] = 1
-    """How many times `units` is timed in a round."""
-    extra_units: ClassVar[int] = 0
-    """Passes of a call of `units` that belong to no unit, and are needed once for all of them."""
-    agrees_with: str = ""
+    agrees_with: ClassVar[str] = ""
     """The composite whose relevance this should be; empty where it explains something else."""
-    explains: ClassVar[str] = "the response token's logit"
 
-    def __init__(self, model: Any, example: Example, folder: str = "", composite: str = "") -> None:
-        """`folder` is where the model was loaded from; `composite` is for `Ours` only."""
-        self.model, self.example, self.folder, self.composite = model, example, folder, composite
+    def __init__(self, model: Any, example: Example, composite: str = "attnlrp") -> None:
+        """`composite` is for `Ours` only."""
+        self.model, self.example, self.composite = model, example, composite
         self.n, self.t = len(example.prompt_ids), len(example.response_ids)
         self.set_up()
 
@@ -61,58 +52,41 @@ class Peer:
         logits = plain_forward(self.model, self.example)
         return logits[torch.arange(self.t), list(self.example.response_ids)]
 
-    def units(self, first: int, count: int) -> Tensor:
-        """Rows (count, n) of R*, or columns (t, count)."""
-        return torch.stack([self.row(j) for j in range(first, first + count)])
-
     def row(self, j: int) -> Tensor:
-        """Relevance (n,) for response token j, where rows are computed one at a time."""
+        """Relevance (n,) for response token j."""
         raise NotImplementedError
-
-    def forget(self) -> None:
-        """Free what is kept."""
 
 
 class Ours(Peer):
-    """lrp4rag: one pushed tangent, one pulled cotangent, and chunks of eight rows. Public API only."""
+    """lrp4rag: one pushed tangent, one pulled cotangent, and rows of R*. Public API only."""
 
     packages = ("lrp4rag",)
     whole = ("response", "prompt")
-    chunk = 8  # what `pull` without weights does at a time
 
     def set_up(self) -> None:
-        self.agrees_with = self.composite
+        from lrp4rag.lrp import relevance_mode
+
         self._open = ExitStack()
-        self._known: Any = None
-        self._flow()  # checks the logits once, which is not timed
+        self._flow: Any = self._open.enter_context(relevance_mode(self.model, self.composite))
 
     def forward(self) -> Tensor:
         self._open.close()  # plain means unpatched
-        self._known = None
-        return super().forward()
+        logits = super().forward()
+        self.set_up()
+        return logits
 
     def response(self) -> Tensor:
-        relevance: Tensor = self._flow().push(self.example, self.example.mean_prompt)[0]
+        relevance: Tensor = self._flow.push(self.example, self.example.mean_prompt)[0]
         return relevance
 
     def prompt(self) -> Tensor:
-        self.forget()
-        relevance: Tensor = self._flow().pull(self.example, self.example.mean_response)[0]
+        self._flow.forget()
+        relevance: Tensor = self._flow.pull(self.example, self.example.mean_response)[0]
         return relevance
 
-    def units(self, first: int, count: int) -> Tensor:
-        rows: Tensor = self._flow().pull(self.example, torch.eye(self.t)[first : first + count])
-        return rows
-
-    def forget(self) -> None:
-        self._flow().forget()
-
-    def _flow(self) -> Any:
-        from lrp4rag.lrp import relevance_mode
-
-        if self._known is None:
-            self._known = self._open.enter_context(relevance_mode(self.model, self.agrees_with))
-        return self._known
+    def row(self, j: int) -> Tensor:
+        row: Tensor = self._flow.pull(self.example, torch.eye(self.t)[j : j + 1])[0]
+        return row
 
 
 class Lxt(Peer):
@@ -127,7 +101,6 @@ class Lxt(Peer):
 
     packages = ("lxt",)
     whole = ("prompt",)
-    picks = 3
     agrees_with = "attnlrp"
 
     def set_up(self) -> None:
@@ -164,9 +137,6 @@ class Lxt(Peer):
     def row(self, j: int) -> Tensor:
         return self._backward(torch.eye(self.t)[j])
 
-    def forget(self) -> None:
-        self._graph = None
-
     def _backward(self, weights: Tensor) -> Tensor:
         if self._graph is None:
             embeddings, logits = graph_of(self.model, self.example.inputs, self.t)
@@ -194,8 +164,7 @@ class PaperLoop(Peer):
 
 
 class IdTokenizer:
-    """What captum asks of a tokenizer, for a text that is token ids with blanks between them: the ids are
-    handed on as they are, and no text has to be encoded."""
+    """What captum asks of a tokenizer, for a text that is token ids with blanks between them."""
 
     def encode(self, text: str, add_special_tokens: bool = True, return_tensors: str | None = None) -> Any:
         ids = [int(word) for word in text.split()]
@@ -213,10 +182,10 @@ class IdTokenizer:
 
 
 class CaptumGradient(Peer):
-    """`LLMGradientAttribution` with Layer Gradient x Activation: t forwards and t backwards."""
+    """`LLMGradientAttribution` with Layer Gradient x Activation, of the token's log-probability: t forwards
+    and t backwards."""
 
     packages = ("captum",)
-    explains = "the response token's log-probability"
 
     def set_up(self) -> None:
         from captum.attr import LayerGradientXActivation, LLMGradientAttribution
@@ -231,72 +200,9 @@ class CaptumGradient(Peer):
 
         prefix = " ".join(str(token) for token in (*self.example.prompt_ids, *self.example.response_ids[:j]))
         target = torch.tensor(self.example.response_ids[j : j + 1])
-        found = self._method.attribute(TextTokenInput(prefix, IdTokenizer()), target=target)
-        row: Tensor = found.token_attr[0, : self.n]
+        attribution = self._method.attribute(TextTokenInput(prefix, IdTokenizer()), target=target)
+        row: Tensor = attribution.token_attr[0, : self.n]
         return row
-
-
-class CaptumAblation(Peer):
-    """`LLMAttribution` with Feature Ablation: one forward per prompt token, all t tokens at once.
-
-    At its best: the whole sequence in one pass (`forward_in_tokens=False`). Columns are timed by
-    ablating a few tokens only; every call also runs the unablated sequence.
-    """
-
-    packages = ("captum",)
-    axis = "column"
-    extra_units = 1
-    explains = "the change of the log-probability when a prompt token becomes another"
-
-    @torch.no_grad()
-    def units(self, first: int, count: int) -> Tensor:
-        from captum.attr import FeatureAblation, LLMAttribution, TextTokenInput
-
-        wanted = set(self.example.prompt_ids[first : first + count])
-        skipped = [token for token in set(self.example.prompt_ids) if token not in wanted]
-        text = " ".join(str(token) for token in self.example.prompt_ids)
-        inputs = TextTokenInput(text, IdTokenizer(), skip_tokens=skipped)
-        if inputs.n_itp_features != count:
-            raise ValueError("captum skips by token id, and a timed token occurs twice in the prompt")
-        method = LLMAttribution(FeatureAblation(self.model), IdTokenizer())
-        target = torch.tensor(self.example.response_ids)
-        columns: Tensor = method.attribute(inputs, target=target, forward_in_tokens=False).token_attr
-        return columns
-
-
-class Inseq(Peer):
-    """inseq with `input_x_gradient` of the logit: a forward and a backward pass per response token.
-
-    inseq takes texts, so the example's tokens must survive decoding and encoding; that is checked.
-    """
-
-    packages = ("inseq",)
-    agrees_with = "paper"
-
-    def set_up(self) -> None:
-        import inseq  # type: ignore[import-not-found]
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
-        ids = [*self.example.prompt_ids, *self.example.response_ids]
-        self._prompt, self._text = tokenizer.decode(ids[: self.n]), tokenizer.decode(ids)
-        if tokenizer(self._text)["input_ids"] != ids:
-            raise ValueError("inseq takes texts, and this example's text encodes to other tokens")
-        self._model = inseq.load_model(self.model, "input_x_gradient", tokenizer=tokenizer)
-
-    def units(self, first: int, count: int) -> Tensor:
-        start = self.n + first
-        output = self._model.attribute(
-            self._prompt,
-            self._text,
-            attr_pos_start=start,
-            attr_pos_end=start + count,
-            attributed_fn="logit",
-            show_progress=False,
-        )
-        # (tokens, rows, d): inseq leaves the sum over the embedding's entries to its aggregators.
-        values: Tensor = output.sequence_attributions[0].target_attributions
-        return values[: self.n].sum(-1).T
 
 
 PEERS: dict[str, type[Peer]] = {
@@ -304,6 +210,4 @@ PEERS: dict[str, type[Peer]] = {
     "lxt": Lxt,
     "paper-loop": PaperLoop,
     "captum-gradient": CaptumGradient,
-    "captum-ablation": CaptumAblation,
-    "inseq": Inseq,
 }

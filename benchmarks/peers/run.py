@@ -1,142 +1,133 @@
-"""The command: the table of one size, or the scaling run."""
+"""lrp4rag against LXT, captum and the paper's algorithm: time, memory, agreement of the numbers."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-import random
-from pathlib import Path
+import statistics
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from benchmarks.cells import Cells
-from benchmarks.command import SETTINGS, OutputFile, as_json, count, exit_codes, listed, rounds
-from benchmarks.peers import report
-from benchmarks.peers.client import Job
-from benchmarks.peers.environments import default_folder
-from benchmarks.peers.measure import Sweep, measure_sweep, measure_table
+from benchmarks import command
+from benchmarks.command import Report, benchmark, count, listed, table
+from benchmarks.harness import difference
+from benchmarks.peers.environments import python_of, variables
 from benchmarks.peers.methods import PEERS
-from lrp4rag.reader.weights import DEFAULT_READER, resolve, weights_hash
-from lrp4rag.util.strict_json import read_record
+from lrp4rag.reader.weights import DEFAULT_READER, resolve
+from lrp4rag.util.errors import InputError, LRP4RAGError
 
-SCALED = ("ours", "lxt", "paper-loop")
+ROWS = 3
+"""Rows of R* that are timed in a round."""
+Round = dict[str, Any]
 
 
-def example_ids(folder: str, length: int) -> list[int]:
-    """Random token ids from a seed: whole words, so that peers that take texts see the same tokens.
+def run(peer: str, task: dict[str, Any], composite: str = "attnlrp") -> Round:
+    """One round in a fresh process. Raises `LRP4RAGError` with its last line where it fails."""
+    given = json.dumps({"peer": peer, "composite": composite, **task})
+    process = subprocess.run(
+        [str(python_of(peer)), "-m", "benchmarks.peers.worker", given],
+        capture_output=True, text=True, env=variables(peer), check=False,
+    )  # fmt: skip
+    if process.returncode:
+        raise LRP4RAGError(f"{peer}: {(process.stderr.strip().splitlines() or ['no message'])[-1][:300]}")
+    measured: Round = json.loads(process.stdout.splitlines()[-1])
+    return measured
 
-    Distinct where the vocabulary allows it; captum chooses what to ablate by token id.
-    """
-    from transformers import AutoTokenizer
 
-    vocabulary = AutoTokenizer.from_pretrained(folder, trust_remote_code=False).get_vocab()
-    words = sorted(
-        ident
-        for token, ident in vocabulary.items()
-        if token[0] in "Ġ▁" and token[1:].isascii() and token[1:].isalpha()
+def rows_of(response: int, rounds: int) -> list[list[int]]:
+    """By round, rows in the middle of equal parts of the response: their mean stands for all."""
+    parts = min(rounds * ROWS, response)
+    middles = [int((k + 0.5) / parts * response) for k in range(parts)]
+    return [middles[k::rounds] or middles[:1] for k in range(rounds)]
+
+
+def summary(rounds: Sequence[Round], whole: Sequence[str], response: int) -> dict[str, Any]:
+    """Medians of a peer's rounds. A quantity that it does not get whole takes all rows of R*, from those that
+    were timed; R_prompt in one pass is what the rows share, and one row more."""
+    row = statistics.median(
+        seconds for one in rounds for name, seconds in one["seconds"].items() if name.startswith("row")
     )
-    drawn = random.Random(0)
-    return drawn.sample(words, length) if length <= len(words) else drawn.choices(words, k=length)
-
-
-def measured_setup(folder: str, limit: float) -> dict[str, Any]:
-    """What cells of one file must have in common."""
-    threads = os.environ.get("OMP_NUM_THREADS")
-    return {
-        "model": weights_hash(Path(folder)),
-        "dtype": "float32",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "omp_num_threads": int(threads) if threads else None,
-        "limit": limit,
+    taken = {name: statistics.median(one["seconds"][name] for one in rounds) for name in ("forward", *whole)}
+    shared = max(taken["prompt"] - row, 0.0) if "prompt" in whole else 0.0
+    matrix = shared + response * row
+    result = {f"{name}_seconds": taken.get(name, matrix) for name in ("forward", "response", "prompt")}
+    peaks = {
+        name: max(peak for one in rounds for key, peak in one["peak_bytes"].items() if key.startswith(name))
+        for name in ("forward", *whole, "row")
     }
+    return result | {"matrix_seconds": matrix, "row_seconds": row, "whole": list(whole), "peak_bytes": peaks}
 
 
-@click.command(context_settings=SETTINGS)
+def errors(rounds: Sequence[Round], ours: Sequence[Round]) -> dict[str, float]:
+    """The largest differences from ours over the largest expected value: of the logits of a plain forward, of
+    R_prompt, of rows, and of the rows' means from R_response."""
+    found = defaultdict[str, list[float]](list)
+    for theirs, expected in (
+        (one["values"], other["values"]) for one, other in zip(rounds, ours, strict=True)
+    ):
+        for name, values in theirs.items():
+            kind, _, j = name.partition(" ")
+            found["logits" if kind == "forward" else kind].append(difference(values, expected[name]))
+            if kind == "row":
+                error = statistics.fmean(values) - expected["response"][int(j)]
+                found["response"].append(abs(error) / max(map(abs, expected["response"])))
+    return {kind: max(values) for kind, values in found.items()}
+
+
+@benchmark
 @count("--prompt", 400, "Prompt tokens.")
-@count("--response", 240, "Response tokens.")
-@click.option(
-    "--peers",
-    multiple=True,
-    type=click.Choice(list(PEERS)),
-    help="Measure these only (repeat the option). Default: all; with --scaling: " + ", ".join(SCALED) + ".",
-)
-@rounds(default=5)
-@click.option("--scaling", is_flag=True, help="The scaling run instead of the table.")
-@listed(
-    "--prompts",
-    click.IntRange(1),
-    "250,500,1000,2000,4000,8000",
-    "Prompt lengths of the scaling run; the response has the shortest length of --responses.",
-)
-@listed(
-    "--responses",
-    click.IntRange(1),
-    "50,100,250,500,1000,2000",
-    "Response lengths of the scaling run; the prompt has --prompt tokens.",
-)
-@click.option("--plot", type=OutputFile(), help="Log-log plot of the scaling run (.png, .svg).")
-@click.option(
-    "--out",
-    type=OutputFile(),
-    help="Keep measured cells in this file; a run with the same file resumes after the last one.",
-)
-@as_json
+@count("--response", 240, "Response tokens.", least=2)
+@listed("--peers", click.Choice(list(PEERS)), ",".join(PEERS), "Compared.")
+@command.rounds(default=5)
 @click.option("--reader", default=DEFAULT_READER, show_default=True, help="A Llama: name, folder or .gguf.")
-@click.option("--envs", type=click.Path(path_type=Path), help="Folder of the peers' environments.")
-@click.option("--limit", default=120.0, show_default=True, help="Seconds a cell may take, or it is skipped.")
-def main(
-    prompt: int,
-    response: int,
-    peers: tuple[str, ...],
-    rounds: int,
-    scaling: bool,
-    prompts: tuple[int, ...],
-    responses: tuple[int, ...],
-    plot: Path | None,
-    out: Path | None,
-    as_json: bool,
-    reader: str,
-    envs: Path | None,
-    limit: float,
-) -> None:
-    """lrp4rag against LXT, captum, inseq and the paper's algorithm: time, memory, agreement.
+def main(prompt: int, response: int, peers: tuple[str, ...], rounds: int, reader: str) -> Report:
+    """lrp4rag against LXT, captum and the paper's algorithm: time, memory, agreement.
 
     \b
-    First make the environments of LXT and inseq (once, about 1 GB each):
+    First make the environment of LXT (once, about 1 GB):
       python -m benchmarks.peers.environments
     Then, on a quiet machine:
-      python -m benchmarks.peers.run --out table.json
-      python -m benchmarks.peers.run --scaling --out scaling.json --plot scaling.png
+      python -m benchmarks.peers.run --out docs/results/speed/table.json
 
-    All peers get the same model, tokens, machine and threads (OMP_NUM_THREADS, else all cores), and each
-    a process of its own that also times plain forward passes. Slow peers are timed on a few rows.
+    All peers get the same model, tokens, machine and threads, and each a fresh process a round, in turn, that
+    also times a plain forward pass. A few rows of R* are timed, and their mean stands for all.
     """
-    if plot is not None and not scaling:
-        raise click.UsageError("--plot shows the scaling run; add --scaling")
-    with exit_codes():
-        folder = str(resolve(reader))
-        setup = measured_setup(folder, limit)
-        cells = Cells(out, setup)
-    sweeps = (Sweep("prompt", prompts, min(responses)), Sweep("response", responses, prompt))
-    sizes = [size for sweep in sweeps for size in sweep.sizes()] if scaling else [(prompt, response)]
-    ids = tuple(example_ids(folder, max(map(sum, sizes))))
-    job = Job(folder, ids[:1], ids[1:], envs or default_folder(), limit)
-    if scaling:
-        window = read_record(Path(folder) / "config.json", "a model's config")["max_position_embeddings"]
-        found = {sweep.side: measure_sweep(job, sweep, peers or SCALED, window, cells) for sweep in sweeps}
-        if plot is not None:
-            report.plot(found, plot)
-        result: dict[str, Any] = {f"{side}_sweep": sweep for side, sweep in found.items()}
-        text = [line for sweep in found.values() for line in report.scaling_lines(sweep)]
-    else:
-        job = job.cut(prompt, response)
-        table = report.summarise(*measure_table(job, peers or tuple(PEERS), rounds, cells))
-        result = {"prompt": prompt, "response": response, "peers": table}
-        about = f"{prompt} prompt and {response} response tokens, float32; seconds, ~: extrapolated"
-        text = [about, "", *report.lines(table)]
-    click.echo(json.dumps({"setup": setup, **result}, indent=2) if as_json else "\n".join(text))
+    model = str(resolve(reader))
+    known: dict[str, list[Round]] = {peer: [] for peer in ("ours", *peers)}
+    expected: dict[str, list[Round]] = {"attnlrp": known["ours"], "paper": []}
+    missing: dict[str, str] = {}
+    for rows in rows_of(response, rounds):
+        task = {"model": model, "prompt": prompt, "response": response, "rows": rows}
+        for peer in known:
+            try:
+                known[peer] += [run(peer, task)] if peer not in missing else []
+            except (InputError, LRP4RAGError) as error:
+                missing[peer] = str(error)
+        expected["paper"] += [run("ours", task, "paper")] if "paper-loop" in known else []
+    result: dict[str, Any] = {peer: {"reason": reason} for peer, reason in missing.items()}
+    for peer in known.keys() - missing.keys():
+        found = summary(known[peer], PEERS[peer].whole, response)
+        composite = PEERS[peer].agrees_with
+        found["versions"] = known[peer][0]["versions"]
+        found["errors"] = errors(known[peer], expected[composite]) if composite else {}
+        result[peer] = found
+    heads = ("response", "prompt", "matrix", "row", "forward")
+    lines = [
+        (
+            peer,
+            *(f"{result[peer][f'{head}_seconds']:.3g}" for head in heads),
+            f"{result[peer]['response_seconds'] / result['ours']['response_seconds']:.3g}",
+            f"{max(result[peer]['peak_bytes'].values()) / 1e9:.2f}",
+            f"{result[peer]['errors'].get('response', 0):.0e}",
+        )
+        for peer in known
+        if peer not in missing
+    ]
+    columns = ("", "R_response, s", "R_prompt", "R*", "a row", "forward", "over ours", "peak GB", "error")
+    return {"peers": result}, [*table(columns, lines), "", *(f"{p}: {why}" for p, why in missing.items())]
 
 
 if __name__ == "__main__":

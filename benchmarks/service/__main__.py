@@ -13,9 +13,8 @@ COMMANDS = {
     "faults": ("kill", "faults", "tamper", "vanishing"),
     "hostile": ("fuzz", "canaries"),
     "metrics": ("metrics",),
-    "replicas": ("replicas", "chain"),
+    "replicas": ("replicas",),
     "page": ("page",),
-    "pictures": ("pictures",),
 }
 """By module: each needs other libraries."""
 MODULES = {command: module for module, commands in COMMANDS.items() for command in commands}

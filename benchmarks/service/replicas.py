@@ -1,9 +1,8 @@
-"""Replicas that share one audit log in PostgreSQL: one is killed again and again; how fast the log is."""
+"""Replicas that share one audit log in PostgreSQL, while one is killed again and again."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import shutil
 import signal
@@ -19,11 +18,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import click
 import httpx
 import psutil
 
-from benchmarks.command import Report, Result, benchmark, count, listed, table
+from benchmarks.command import Result, benchmark, count
 from benchmarks.service.client import Seen, ask, examples, judge_body, quantiles, responses, with_client
 from benchmarks.service.server import address_in, gauge, quick, write_settings
 from benchmarks.service.upstream import Upstream, Writer
@@ -65,9 +63,6 @@ def database() -> Iterator[str]:
             run("pg_ctl", "-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder)
-
-
-# Replicas that are killed
 
 
 @dataclass
@@ -235,57 +230,3 @@ def replicas(kills: int, clients: int, replicas: int, quick: bool) -> Result:
         "unsigned": verified.unsigned,
         **quantiles("replaced_in", back),
     }
-
-
-# One chain, and its writers
-
-
-def append(url: str, name: str, seconds: float, together: Any, took: Any) -> None:
-    """Append to a log for so long, from when all writers are there, as a replica does."""
-    times: list[float] = []
-    with AuditLog.open(url) as log:
-        together.wait(STARTS_IN)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            began = time.monotonic()
-            log.append({"id": f"{name}-{len(times)}", "kind": "sentence", "action": "serve"})
-            times.append(time.monotonic() - began)
-    took.put(times)
-
-
-def rate_of(url: str, writers: int, seconds: float) -> dict[str, Any]:
-    """Appends a second of so many writers together, and how long each takes."""
-    context = multiprocessing.get_context("spawn")
-    took, together = context.Queue(), context.Barrier(writers)
-    given = [(url, f"w{writers}-{k}", seconds, together, took) for k in range(writers)]
-    running = [context.Process(target=append, args=one) for one in given]
-    for process in running:
-        process.start()
-    times = [time for _ in running for time in took.get(timeout=STARTS_IN + seconds)]
-    for process in running:
-        process.join()
-    return {"writers": writers, "appends_per_second": len(times) / seconds, **quantiles("append", times)}
-
-
-@benchmark
-@listed("--writers", click.INT, "1,2,4,8", "Processes that append at a time.")
-@count("--seconds", 10, "In which each number of them appends.")
-@quick(writers="1,2", seconds=2)
-def chain(writers: tuple[int, ...], seconds: int, quick: bool) -> Report:
-    """Let several processes append to one audit log in PostgreSQL, each record on disk before the next: how
-    many a second are they together, and is the chain whole?
-
-    \b
-    Example:
-      python -m benchmarks.service chain --quick
-    """
-    with database() as url:
-        rates = [rate_of(url, number, seconds) for number in writers]
-        with AuditLog.open(url, create=False) as log:
-            found = log.verify()
-    rows = [
-        (str(one["writers"]), f"{one['appends_per_second']:.0f}", f"{1000 * one['append_p95']:.1f} ms")
-        for one in rates
-    ]
-    result = {"rates": rates, "entries": found.entries, "audit_problems": len(found.problems)}
-    return result, table(("writers", "appends a second", "p95"), rows)

@@ -109,7 +109,6 @@ def test_a_promise_that_is_broken_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_each_command_has_help(name: str) -> None:
-    pytest.importorskip("playwright") if name == "pictures" else None
     assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
 
 

@@ -138,7 +138,6 @@ COMMANDS: dict[str, tuple[Any, list[str]]] = {
     "verdict": (verdict.main, ["--out"]),
     "systems": (systems.main, ["--store", ".", "--out"]),
     "peers": (peers.main, ["--out"]),
-    "plot of peers": (peers.main, ["--scaling", "--plot"]),
 }
 
 
