@@ -15,8 +15,7 @@ FEW = ["--bootstrap", 10, "--workers", 1]
 COMBINATIONS = [
     ("threshold", "prompt", 220),
     ("svm", "matrix_t", 16),
-    ("mlp", "response", 220),
-    ("forest", "segments", 220),
+    ("mlp", "segments", 220),
     ("lstm", "matrix", 64),
 ]
 
@@ -27,7 +26,6 @@ def _quick(monkeypatch):
     for name in CLASSIFIERS:
         first = next(iter(candidates_of(name).values()))
         monkeypatch.setitem(CLASSIFIERS, name, {"quick": clone(first)})
-    CLASSIFIERS["forest"]["quick"].set_params(randomforestclassifier__n_estimators=10)
     CLASSIFIERS["lstm"]["quick"].set_params(hidden_size=8, max_epochs=2)
 
 

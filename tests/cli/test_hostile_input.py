@@ -120,15 +120,6 @@ def test_examples_are_shown(text: str, run: Any, reader_folder: Path, tmp_path: 
     assert not any(obeyed(result.output) for result in shown)
 
 
-@pytest.mark.parametrize("shape", ["0x0", "-1x4", "4", "x", "9x9x9", "1e3x4", "99999999999x1"])
-def test_bins_that_are_none(
-    shape: str, run: Any, reader_folder: Path, example_file: Path, tmp_path: Path
-) -> None:
-    common = ["--reader", reader_folder, "--store", tmp_path / "s"]
-    result = run("extract", example_file, *common, "--matrix", shape, code=2)
-    assert "matrix" in result.stderr
-
-
 @pytest.mark.parametrize("text", FEW[:3])
 def test_what_a_store_holds_is_shown(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
     data, store = tmp_path / "data.jsonl", tmp_path / "store"
@@ -143,27 +134,6 @@ def test_what_a_store_holds_is_shown(text: str, run: Any, reader_folder: Path, t
 
 
 # Extraction that fails.
-
-
-def test_extract_fails_where_a_response_fails(run: Any, reader_folder: Path, tmp_path: Path) -> None:
-    data = tmp_path / "data.jsonl"
-    data.write_text("".join(row(id=str(k), response="x" * 4000 if k % 2 else "It was.") for k in range(6)))
-    common = ["extract", data, "--reader", reader_folder, "--parts", "relevance", "--store"]
-    result = run(*common, tmp_path / "a", code=1)
-    assert "3 failed" in result.stdout
-    run(*common, tmp_path / "b", "--allow-failures", 2, code=1)
-    run(*common, tmp_path / "c", "--allow-failures", 3)
-    run(*common, tmp_path / "a", "--allow-failures", 3)
-    for word in ("-1", "some", "nan"):
-        run(*common, tmp_path / "d", "--allow-failures", word, code=2)
-
-
-def test_extract_fails_where_every_response_fails(run: Any, reader_folder: Path, tmp_path: Path) -> None:
-    data = tmp_path / "data.jsonl"
-    data.write_text("".join(row(id=str(k), response="x" * 4000) for k in range(50)))
-    result = run("extract", data, "--reader", reader_folder, "--store", tmp_path / "s", code=1)
-    assert len(result.stderr.splitlines()) < 20  # reasons, not a line for each
-    assert "50 failed" in result.stdout
 
 
 # Numbers.
@@ -202,23 +172,6 @@ def test_any_temperature_gives_a_response(
     assert len(drawn["tokens"]) == 4
     if float(temperature) < 1e-5:
         assert drawn["response"] == json.loads(run(*common).stdout)["response"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["analyse", "x", "--max-new-tokens", "0"],
-        ["generate", "x", "--temperature", "1", "--seed", "-1"],
-        ["generate", "x", "--temperature", "1", "--seed", "9" * 400],
-        ["generate", "x", "--temperature", "1", "--top-k", "0"],
-        ["attribute", "x", "--layer", "-1"],
-        ["extract", "x", "--store", "s", "--workers", "0"],
-        ["extract", "x", "--store", "s", "--limit", "0"],
-    ],
-    ids=" ".join,
-)
-def test_counts_that_are_none(words: list[str]) -> None:
-    assert words[-2] in refused(*words)
 
 
 @pytest.mark.parametrize("option", ["--question", "--id", "--reader", "--device", "--response", None])
@@ -313,13 +266,6 @@ def test_no_output_is_called_dash(
     result = run(*given, code=2)
     assert "'-' is no file or folder here" in result.stderr
     assert set(tmp_path.iterdir()) == before
-
-
-def test_two_outputs_of_one_name(run: Any, example_file: Path, tmp_path: Path) -> None:
-    for other in (tmp_path / "x", tmp_path / "." / "x", tmp_path / "y" / ".." / "x"):
-        (tmp_path / "y").mkdir(exist_ok=True)
-        result = run("analyse", example_file, "--html", tmp_path / "x", "--png", other, code=2)
-        assert "name the same file" in result.stderr
 
 
 def test_standard_input_from_a_file_is_an_input(run: Any, example_file: Path) -> None:

@@ -78,12 +78,3 @@ def test_it_judges_by_that_reader_and_refuses_the_plain_one(
     assert f"quantised: {WORDS[kind]}" in said
     assert "this is reader plain" in said
     assert "train a detector for this one" in said
-
-
-def test_a_detector_of_the_plain_reader_refuses_it(run, quantised, data, detector, plain, tmp_path) -> None:
-    made = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--bootstrap", 10, "--workers", 1]
-    run("train", data, "--reader", plain, "--device", "cpu", "--no-pairs", *made)
-    assert "quantised" not in json.loads((tmp_path / "d" / "card.json").read_text())["reader"]
-    assert "quantised" not in run("card", tmp_path / "d", "--markdown").stdout
-    command = ["analyse", data, "--id", "bridge-1", "--detector", tmp_path / "d", "--reader", quantised]
-    assert "quantised: " in " ".join(run(*command, "--device", "cpu", code=2).stderr.split())

@@ -76,7 +76,11 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
         (["--parts", ","], "at least one part"),
         (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),
         (["--matrix", "64"], "unknown part 'matrix-64'"),
-        (["--matrix", "axb"], "unknown part 'matrix-axb'"),
+        *(
+            (["--matrix", bins], f"unknown part 'matrix-{bins}'")
+            for bins in ("axb", "-1x4", "9x9x9", "1e3x4")
+        ),
+        (["--matrix", "99999999999x1"], "matrix"),
         (["--workers", "0"], "'--workers': 0 is not in the range x>=1"),
         (["--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["--workers", "two"], "'--workers': 'two' is not a valid integer"),

@@ -49,19 +49,20 @@ def test_a_former_detector_is_measured_beside(run, detector, reader_folder, tmp_
 
 
 def test_several_workers_give_the_same_card_and_the_same_metrics(
-    run, labelled_file, reader_folder, tmp_path, processes, monkeypatch
+    run, reader_folder, tmp_path, processes, monkeypatch
 ):
     """Each process loads its own reader, which frames prompts as the detector's was told to."""
     monkeypatch.setattr(workers, "START", processes.get_start_method())
     started = []
     monkeypatch.setattr(extract, "run_in_workers", lambda *a: started.append(a[4]) or run_in_workers(*a))
-    unseen = write_jsonl(examples(8, first=100), tmp_path / "test.jsonl")
+    labelled = write_jsonl(examples(16), tmp_path / "train.jsonl")
+    unseen = write_jsonl(examples(4, first=100), tmp_path / "test.jsonl")
     made = []
     for count in (1, 2):
         folder, store = tmp_path / f"d{count}", tmp_path / f"s{count}"
         common = ["--reader", reader_folder, "--workers", count, "--bootstrap", 10, "--json"]
         raw = ["--no-chat-template", "--length", 9, "--out", folder, "--store", store]
-        card = rounded(run("train", labelled_file, *common, *raw).stdout)
+        card = rounded(run("train", labelled, *common, *raw).stdout)
         del card["training"]["command"]
         judged = run("evaluate", unseen, *common, "--detector", folder, "--max-memory", "8GB")
         found = rounded(judged.stdout)
