@@ -111,7 +111,7 @@ def _print_metrics(found: CrossValidated, facts: Facts) -> None:
     """A line for each generator, with 95 % intervals."""
     from rich.table import Table
 
-    from lrp4rag.report.evaluation import LONGEST_NAME
+    from lrp4rag.guard.evaluation.report import LONGEST_NAME
     from lrp4rag.report.numbers import METRICS, stacked
     from lrp4rag.util.terminal import open_console
     from lrp4rag.util.text import one_line

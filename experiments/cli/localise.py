@@ -58,7 +58,7 @@ def localise(
     """
     from dataclasses import asdict
 
-    from lrp4rag.report.evaluation import print_localisation
+    from lrp4rag.guard.evaluation.report import print_localisation
     from lrp4rag.training.folds import ONCE
     from lrp4rag.training.localisation import CLASSIFIER, localisation, record
     from lrp4rag.training.rows import Rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from lrp4rag.training.tokens import stored_records, tokens_of
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.progress import track
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,61 +75,80 @@ def evaluate(
     Raises `InputError` where no example could be replayed, and for too few to estimate from.
     """
     failures = dict(extraction.failures)
-    read = [example for example in examples if example.id not in failures]
-    judgements = list[Judgement]()
-    records = stored_records(Rows(extraction.store, tuple(read)), detector.needs)
-    for example, record in zip(read, track(records, len(read), "judging responses"), strict=True):
-        try:
-            judgements.append(detector.judgement(record, detector.assess(record)))
-        except RelevanceError as error:  # a number that is none
-            failures[example.id] = str(error)
-    kept = tuple(example for example in read if example.id not in failures)
-    if not kept:
-        raise InputError("no example could be replayed")
-    rows = Rows(extraction.store, kept)
+    judged = _judgements(detector, [one for one in examples if one.id not in failures], extraction, failures)
+    rows, judgements = Rows(extraction.store, tuple(judged)), list(judged.values())
     if estimate:
         detector, judgements = detector.at_estimated_prevalence(judgements)
-    assessed = [one.assessment for one in judgements]
-    verdicts = [one.verdict(Evidence(), Verdict) for one in judgements]
-    deciding = [tuple(one for one in verdict.unlike if one.decides) for verdict in verdicts]
-    probabilities = np.array([one.probability or 0.0 for one in assessed])
-    labels, groups = labels_of(kept), groups_of(kept)
-    generators = rows.generators
-    parts = {name: generators == name for name in sorted(set(generators))}
-    if len(parts) > 1:
-        parts["all"] = np.ones(len(rows), dtype=bool)
+    assessments = [judgement.assessment for judgement in judgements]
+    verdicts = {
+        example.id: judgement.verdict(Evidence(), Verdict)
+        for example, judgement in zip(judged, judgements, strict=True)
+    }
+    abstained = {id: unlike for id, verdict in verdicts.items() if (unlike := _deciding(verdict))}
     threshold = detector.card.threshold
-
-    def metrics(parts: dict[str, NDArray[np.bool_]]) -> dict[str, Metrics]:
-        return {
-            name: intervals(labels[part], probabilities[part], groups[part], threshold, resamples)
-            for name, part in parts.items()
-            if part.any()
-        }
-
-    judged = np.array([not why for why in deciding])
+    probabilities = np.array([assessment.probability or 0.0 for assessment in assessments])
+    measure = partial(_metrics, rows, probabilities, threshold, resamples)
+    with_verdict = np.array([id not in abstained for id in verdicts])
+    parts = _parts(rows.generators)
+    labels = labels_of(rows.examples)
+    results = _results(examples, verdicts, failures, policy or Policy(), date)
     return Evaluation(
-        metrics=metrics(parts),
+        metrics=measure(parts),
         rows={name: int(part.sum()) for name, part in parts.items()},
         hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
-        probabilities={row.id: float(p) for row, p in zip(kept, probabilities, strict=True)},
-        seen=len(seen_examples(detector.card, kept)),
+        probabilities=dict(zip(verdicts, map(float, probabilities), strict=True)),
+        seen=len(seen_examples(detector.card, rows.examples)),
         failures=failures,
-        abstained={row.id: why for row, why in zip(kept, deciding, strict=True) if why},
-        judged={} if judged.all() else metrics({name: part & judged for name, part in parts.items()}),
+        abstained=abstained,
+        judged=measure({name: part & with_verdict for name, part in parts.items()}) if abstained else {},
         threshold=threshold,
         prevalence=detector.prevalence,
-        localisation=_located(assessed, rows, threshold, resamples),
-        results=tuple(
-            _results(
-                examples,
-                {row.id: verdict for row, verdict in zip(kept, verdicts, strict=True)},
-                failures,
-                policy or Policy(),
-                date,
-            )
-        ),
+        localisation=_localisation(assessments, rows, threshold, resamples),
+        results=tuple(results),
     )
+
+
+def _judgements(
+    detector: FittedDetector, examples: Sequence[Example], extraction: Extraction, failures: dict[str, str]
+) -> dict[Example, Judgement]:
+    """The judgement of each example. One with an invalid number joins the `failures`."""
+    judgements: dict[Example, Judgement] = {}
+    records = stored_records(Rows(extraction.store, tuple(examples)), detector.needs)
+    for example, record in zip(examples, track(records, len(examples), "judging responses"), strict=True):
+        try:
+            judgements[example] = detector.judgement(record, detector.assess(record))
+        except RelevanceError as error:
+            failures[example.id] = str(error)
+    if not judgements:
+        raise InputError("no example could be replayed")
+    return judgements
+
+
+def _deciding(verdict: Verdict) -> tuple[Unlike, ...]:
+    """The out-of-distribution features for which a verdict abstains."""
+    return tuple(unlike for unlike in verdict.unlike if unlike.decides)
+
+
+def _parts(generators: NDArray[np.str_]) -> dict[str, Flags]:
+    """The rows of each generator, and of "all" where there are several."""
+    parts = {str(name): generators == name for name in sorted(set(generators))}
+    return parts if len(parts) < 2 else {**parts, "all": np.ones(len(generators), dtype=bool)}
+
+
+def _metrics(
+    rows: Rows,
+    probabilities: NDArray[np.float64],
+    threshold: float,
+    resamples: int,
+    parts: Mapping[str, Flags],
+) -> dict[str, Metrics]:
+    """The metrics of each part that has a row."""
+    labels, groups = labels_of(rows.examples), groups_of(rows.examples)
+    return {
+        name: intervals(labels[part], probabilities[part], groups[part], threshold, resamples)
+        for name, part in parts.items()
+        if part.any()
+    }
 
 
 def _results(
@@ -136,27 +158,27 @@ def _results(
     policy: Policy,
     date: datetime | None,
 ) -> Iterator[Result]:
-    """What could not be read is decided on too, as what could not be judged."""
+    """The result of each example; one that failed is decided on as unavailable."""
     for example in track(examples, len(examples), "deciding"):
         verdict = verdicts.get(example.id)
-        found = assess(policy, example, verdict, now=date)
-        yield Result.of(example, verdict, found, failures.get(example.id, ""))
+        assessment = assess(policy, example, verdict, now=date)
+        yield Result.of(example, verdict, assessment, failures.get(example.id, ""))
 
 
-def _located(
-    assessed: Sequence[Assessment], rows: Rows, threshold: float, resamples: int
+def _localisation(
+    assessments: Sequence[Assessment], rows: Rows, threshold: float, resamples: int
 ) -> Localisation | None:
     """Of a model that scores tokens, where there are enough sources for the controls to learn from."""
-    scores = [one.scores for one in assessed if one.scores is not None]
-    marks = assessed[0].marks
-    if marks is None or len(scores) < len(assessed):
+    scores = [one.scores for one in assessments if one.scores is not None]
+    marks = assessments[0].marks
+    if marks is None or len(scores) < len(assessments):
         return None
     tokens = tokens_of(rows, {})
     log_odds = np.concatenate([one.among for one in scores])
-    of_claims = [one.claims.probabilities for one in assessed if one.claims is not None]
+    of_claims = [one.claims.probabilities for one in assessments if one.claims is not None]
     suspect = np.append((np.concatenate(of_claims) >= threshold) & tokens.stating, [False])[tokens.sentence]
-    verdicts = np.array([[one.probability or 0.0 for one in assessed]])
-    found = TokenPredictions(
+    verdicts = np.array([[one.probability or 0.0 for one in assessments]])
+    predictions = TokenPredictions(
         np.concatenate([one.alone for one in scores]),
         log_odds,
         suspect & (expit(log_odds) >= marks.threshold),
@@ -164,6 +186,6 @@ def _located(
         Outcome(verdicts, verdicts >= threshold),
     )
     try:
-        return localisation(rows, tokens, {CLASSIFIER: found}, ONCE, resamples=resamples)
+        return localisation(rows, tokens, {CLASSIFIER: predictions}, ONCE, resamples=resamples)
     except InputError:  # too few sources
         return None

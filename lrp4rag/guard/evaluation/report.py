@@ -1,8 +1,8 @@
-"""Evaluations as tables of metrics, of responses and of tokens, spans and sentences, and as JSON."""
+"""An evaluation and the gate on a terminal and as JSON: metrics, decisions, and what got worse."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,10 +12,11 @@ from rich.text import Text
 from lrp4rag.classifiers.card import Card, Located, Metrics
 from lrp4rag.guard.evaluation.evaluate import Evaluation
 from lrp4rag.guard.evaluation.measures import MEASURES
+from lrp4rag.guard.evaluation.regression_gate import Gate, State
 from lrp4rag.guard.evaluation.saved import EXAMPLES, FORMAT
 from lrp4rag.guard.policy.simulate import Share, outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.report.cards import metrics_table
-from lrp4rag.report.numbers import METRICS, stacked, with_interval
+from lrp4rag.report.numbers import METRICS, difference, number, stacked, with_interval
 from lrp4rag.training.localisation import CONTROLS, Localisation, lines_record
 from lrp4rag.util.terminal import open_console
 from lrp4rag.util.text import one_line
@@ -26,10 +27,13 @@ COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
 LONGEST_NAME = 60
 """Characters of a generator's name."""
 
-SHOWN = 5
+SHOWN = 8
 """Ids of rows that are listed for one reason."""
 
 RESPONSES = ("auroc", "accuracy", "f1", "ece")
+STYLES: dict[State, str] = {"fails": "bold red", "not ruled out": "yellow", "passes": "green"}
+FEW = 30
+"""Sources below which an interval rarely excludes anything."""
 
 
 def print_evaluation(
@@ -169,3 +173,109 @@ def print_localisation(found: Localisation, protocol: str) -> None:
 def _cells(line: Located) -> list[str]:
     values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
     return [stacked(value) for value in values]
+
+
+def render_gate(gate: Gate, baseline: str) -> RenderableType:
+    """The measures side by side, and the outcome in the last line."""
+    pairs = gate.pairs
+    parts: list[RenderableType] = [
+        Text(
+            f"Compared with {one_line(baseline, LONGEST_NAME)}: {len(pairs.results)} examples of {gate.sources} "
+            "sources",
+            style="bold",
+        )
+    ]
+    for words, ids in (
+        ("in DATA only, left out", pairs.only_now),
+        ("in the baseline only, left out", pairs.only_before),
+        ("with other texts than in the baseline, left out", pairs.other_texts),
+        ("with other labels; both are measured by those of DATA", pairs.relabelled),
+    ):
+        parts += [Text(f"  {len(ids)} {words}: {_listed(ids)}")] if ids else []
+    if gate.made_with:
+        told = [
+            f"{one_line(name, 40)} {_value_words(was)}, now {_value_words(now)}"
+            for name, (was, now) in gate.made_with.items()
+        ]
+        parts.append(Text(f"  made with another: {'; '.join(told)}"))
+    parts.append(_gate_table(gate))
+    for words, ids, style in (
+        ("wrong, and were right", gate.newly_wrong, "red"),
+        ("without a verdict, and had one", gate.lost, "red"),
+        ("right, and were wrong", gate.newly_right, "green"),
+    ):
+        parts += [Text(f"  {len(ids)} are {words}: {_listed(ids)}", style=style)] if ids else []
+    return Group(*parts, *_outcome(gate))
+
+
+def _gate_table(gate: Gate) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for name in ("", "baseline", "now", "drop [95 %]", ""):
+        table.add_column(name, justify="left" if not name else "right", no_wrap=True)
+    for name, one in gate.changes.items():
+        style = STYLES.get(one.state, "dim")
+        cells = (number(one.before) or "-", number(one.now) or "-", difference(one.drop) or "-")
+        table.add_row(MEASURES[name].words, *cells, Text(one.state, style=style))
+    return table
+
+
+def _outcome(gate: Gate) -> list[Text]:
+    more = f"more than {gate.max_drop:g}"
+    found = []
+    if gate.open:
+        words = f"Not ruled out: a drop of {more} in {_named(gate.open)}. More examples would tell."
+        found.append(Text(words, style="yellow"))
+    if gate.sources < FEW:
+        words = f"{gate.sources} sources are few: only large drops can be told from chance."
+        found.append(Text(words, style="dim"))
+    if gate.failed:
+        words = f"The gate fails, worse by {more} and not by chance: {_named(gate.failed)}."
+        return [*found, Text(words, style="bold red")]
+    return [*found, Text("The gate passes.", style="bold green")]
+
+
+def gate_record(gate: Gate, baseline: str) -> dict[str, Any]:
+    """JSON values."""
+    pairs = gate.pairs
+    return {
+        "baseline": baseline,
+        "passed": not gate.failed,
+        "failed": list(gate.failed),
+        "not_ruled_out": list(gate.open),
+        "max_drop": gate.max_drop,
+        "compared": len(pairs.results),
+        "sources": gate.sources,
+        "only_now": list(pairs.only_now),
+        "only_baseline": list(pairs.only_before),
+        "other_texts": list(pairs.other_texts),
+        "relabelled": list(pairs.relabelled),
+        "newly_wrong": list(gate.newly_wrong),
+        "newly_right": list(gate.newly_right),
+        "lost": list(gate.lost),
+        "made_with": {name: list(both) for name, both in gate.made_with.items()},
+        "measures": {
+            name: {
+                "baseline": one.before,
+                "now": one.now,
+                "drop": one.drop.model_dump(),
+                "better": MEASURES[name].better,
+                "state": one.state,
+            }
+            for name, one in gate.changes.items()
+        },
+    }
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(MEASURES[name].words for name in names)
+
+
+def _listed(ids: Sequence[str]) -> str:
+    more = ", ..." if len(ids) > SHOWN else ""
+    return ", ".join(one_line(one, LONGEST_NAME) for one in ids[:SHOWN]) + more
+
+
+def _value_words(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "none" if value is None else one_line(str(value), 16)
