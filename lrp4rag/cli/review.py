@@ -10,7 +10,7 @@ import click
 from lrp4rag.cli.audit import DATABASE, JSON
 from lrp4rag.cli.command import command
 from lrp4rag.cli.drift import SINCE
-from lrp4rag.cli.options import check_written, file_option
+from lrp4rag.cli.options import check_written, file_option, hidden
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json
 
@@ -18,13 +18,7 @@ from lrp4rag.util.terminal import open_console, say, say_json
 @command()
 @DATABASE
 @SINCE
-@click.option(
-    "--limit",
-    default=50,
-    type=click.IntRange(0),
-    metavar="N",
-    help="Most answers that were withheld, doubted or contradicted.",
-)
+@hidden(click.option("--limit", default=50, type=click.IntRange(0), help="Most answers beside the sample."))
 @click.option(
     "--sample", default=20, type=click.IntRange(0), metavar="N", help="Answers drawn from all others."
 )

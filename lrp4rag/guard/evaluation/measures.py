@@ -101,7 +101,7 @@ def measures_of(results: Sequence[Result], *, resamples: int = RESAMPLES) -> Met
     return intervals_of(Draws.of(groups_of(results), resamples).values(measured(results)))
 
 
-def found_by_kind(examples: Sequence[Example], results: Sequence[Result]) -> dict[str, Share]:
+def flagged_by_kind(examples: Sequence[Example], results: Sequence[Result]) -> dict[str, Share]:
     """Of the examples with a verdict that have a label of a kind, how many are flagged; empty where labels
     have no kinds."""
     kinds: dict[str, list[bool]] = {}

@@ -47,7 +47,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What `compare` found. `made_with` is what differs in how the two were made: (before, now)."""
+    """The comparison of two runs. `made_with` is what differs in how the two were made: (before, now)."""
 
     max_drop: float
     changes: dict[str, Change]

@@ -180,8 +180,8 @@ def render_gate(gate: Gate, baseline: str) -> RenderableType:
     pairs = gate.pairs
     parts: list[RenderableType] = [
         Text(
-            f"Compared with {one_line(baseline, LONGEST_NAME)}: {len(pairs.results)} examples of {gate.sources} "
-            "sources",
+            f"Compared with {one_line(baseline, LONGEST_NAME)}: {len(pairs.results)} examples of "
+            f"{gate.sources} sources",
             style="bold",
         )
     ]

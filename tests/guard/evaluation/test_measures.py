@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.example import Example, Label
-from lrp4rag.guard.evaluation.measures import MEASURES, found_by_kind, measured, measures_of
+from lrp4rag.guard.evaluation.measures import MEASURES, flagged_by_kind, measured, measures_of
 from tests.guard.evaluation.results import LENGTH, result, results
 
 FOUR = [
@@ -78,7 +78,7 @@ def test_kinds_of_labels_are_counted_once_a_response() -> None:
     judged = [
         result(k, bool(one.labels), flag) for k, (one, flag) in enumerate(zip(examples, flags, strict=True))
     ]
-    found = found_by_kind(examples, judged)
+    found = flagged_by_kind(examples, judged)
     assert {kind: (one.part, one.count) for kind, one in found.items()} == {
         "invented": (1, 1),
         "number": (1, 2),

@@ -37,9 +37,9 @@ def shown(abstained: dict[str, tuple[Unlike, ...]], prevalence: float | None = N
 
 
 def test_rows_without_a_verdict_are_counted_by_reason() -> None:
-    text = shown({f"row\x1b{k}": (LONG,) if k else (LONG, ODD) for k in range(7)})
-    assert "7 are unlike the training data" in text
-    assert "response tokens: 7 (" in text
+    text = shown({f"row\x1b{k}": (LONG,) if k else (LONG, ODD) for k in range(10)})
+    assert "10 are unlike the training data" in text
+    assert "response tokens: 10 (" in text
     assert "surprise: 1 (" in text
     assert text.count("...") == 1
     assert "\x1b" not in text
