@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from lrp4rag.guard.audit import AuditLog
+from lrp4rag.util.quiet import QUIET
 from tests.guard.service.conftest import asked
 from tests.guard.service.scripted_upstream import Script, events, serving
 
@@ -79,7 +80,9 @@ with suppress(KeyboardInterrupt):  # as the command line does
 def test_a_stream_that_is_cut_off_is_no_page_of_traceback(seconds: int, interrupts: int) -> None:
     """By a second interrupt, or since it takes too long."""
     command = [sys.executable, "-c", APPLICATION, str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    quiet = {**os.environ, QUIET: "1"}  # as the command line sets it; libraries print advice elsewhere
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=quiet, **pipes) as process:
         assert process.stdout is not None
         with httpx.stream("GET", f"http://127.0.0.1:{int(process.stdout.readline())}/") as reply:
             assert next(reply.iter_bytes())
