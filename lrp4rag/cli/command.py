@@ -31,6 +31,17 @@ class Advanced(click.Option):
     """An option that few need: a command with more than a dozen options shows it with `--help-all` only."""
 
 
+class Renamed(click.Option):
+    """An option that help shows by its first name; the others are former spellings, which still work."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        names, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
 class Command(click.Command):
     """A command with `--help-all`, where it has options to hide."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lrp4rag.cli.audit import DATABASE, JSON
-from lrp4rag.cli.command import command
+from lrp4rag.cli.command import Renamed, command
 from lrp4rag.cli.options import Number, check_written, file_option, shown_command
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json
@@ -27,7 +27,10 @@ SINCE = click.option(
 @DATABASE
 @SINCE
 @click.option(
+    "--reference",
     "--baseline",
+    "baseline",
+    cls=Renamed,
     metavar="WHEN",
     help="Where the window before it begins; it ends where the other begins.  "
     f"[default: {BASELINE_LENGTHS} times as long before it]",
@@ -61,8 +64,8 @@ def drift(
     \b
     Examples:
       lrp4rag drift --audit lrp4rag-audit.db
-      lrp4rag drift --since 24h --baseline 14d --html drift.html
-      lrp4rag drift --since 2026-11-01 --baseline 2026-09-01..2026-10-01 --json
+      lrp4rag drift --since 24h --reference 14d --html drift.html
+      lrp4rag drift --since 2026-11-01 --reference 2026-09-01..2026-10-01 --json
     """
     from lrp4rag.guard.audit import AuditLog
     from lrp4rag.guard.monitoring.windows import period, preceding

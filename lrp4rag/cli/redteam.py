@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.command import command
+from lrp4rag.cli.command import Renamed, command
 from lrp4rag.cli.options import (
     PATH,
     JudgeChoice,
@@ -35,7 +35,10 @@ PAGE, RECORD = "index.html", "results.json"
 
 @command()
 @click.option(
+    "--server",
     "--target",
+    "target",
+    cls=Renamed,
     default=LOCAL,
     metavar="URL|local",
     help=f"A running 'lrp4rag serve', with a token in the variable {TOKEN}, or the detector and a policy in "
@@ -47,12 +50,18 @@ PAGE, RECORD = "index.html", "results.json"
     metavar="FOLDER",
     help=f"Write a page with every failure ({PAGE}) and {RECORD} into this folder.",
 )
-@repeatable("--kind", "kinds", metavar="KIND", help="Only cases of this kind; repeatable.")
+@repeatable("--kind", "kinds", metavar="KIND", help="Only of this kind of cases; repeatable.")
 @file_option("--cases", "cases_path", help="JSONL file of cases of your own.  [default: the package's]")
 @file_option(
     "--policy", "policy_path", help="YAML file of the policy of a local target.  [default: the built-in one]"
 )
-@file_option("--compare", "last_path", help=f"{RECORD} of another run: say which cases changed.")
+@file_option(
+    "--baseline",
+    "--compare",
+    "last_path",
+    cls=Renamed,
+    help=f"Compare with the results that an earlier --out wrote: {RECORD}.",
+)
 @click.option(
     "--min-share",
     type=Number(0, 1),
@@ -85,8 +94,8 @@ def redteam(
     Examples:
       lrp4rag redteam --out report
       lrp4rag redteam --kind conflict --policy strict.yaml
-      LRP4RAG_TOKEN=… lrp4rag redteam --target https://guard.example --out report
-      lrp4rag redteam --compare last/results.json --min-share 0.6
+      LRP4RAG_TOKEN=… lrp4rag redteam --server https://guard.example --out report
+      lrp4rag redteam --baseline last/results.json --min-share 0.6
     """
     from lrp4rag.guard.redteam import load_cases, run
     from lrp4rag.guard.redteam.record import changes, read, record

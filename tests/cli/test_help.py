@@ -11,7 +11,7 @@ import pytest
 
 from lrp4rag import __version__, cli
 from lrp4rag.cli import main
-from lrp4rag.cli.command import MOST
+from lrp4rag.cli.command import MOST, Renamed
 
 EXTRACT = {"extract", "train", "evaluate"}
 READ = {*EXTRACT, "analyse"}
@@ -32,7 +32,7 @@ COMMANDS = below(main)
 
 def options_of(names):
     options = [one for one in COMMANDS[names].params if isinstance(one, click.Option) and not one.hidden]
-    return {name: one for one in options for name in one.opts}
+    return {name: one for one in options for name in (one.opts[:1] if isinstance(one, Renamed) else one.opts)}
 
 
 def shown(output):

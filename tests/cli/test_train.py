@@ -48,6 +48,7 @@ def test_a_former_detector_is_measured_beside(run, detector, reader_folder, tmp_
     assert (tmp_path / "d" / "card.json").read_bytes() == before
 
 
+@pytest.mark.slow  # four processes import everything
 def test_several_workers_give_the_same_card_and_the_same_metrics(
     run, reader_folder, tmp_path, processes, monkeypatch
 ):
