@@ -36,14 +36,6 @@ def test_worse_answers_of_one_topic() -> None:
     assert not {(Group("topic", "leave"), "worse"), (Group("topic", "it"), "worse")} & said
 
 
-def test_better_answers_are_drift_too() -> None:
-    worse, usual = pair(worse=0.3)[1], pair()[0]
-    drift = compare(replace(worse, period=EARLY), replace(usual, period=LATE))
-    change = drift.of("probability")
-    assert change is not None
-    assert change.direction == "better"
-
-
 @pytest.mark.parametrize(
     ("fixed", "measure"),
     [

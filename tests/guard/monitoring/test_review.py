@@ -139,12 +139,6 @@ def test_texts_are_there_where_the_log_keeps_them(listed: Listed) -> None:
     assert bare["question"] is bare["passages"] is bare["response"] is None
 
 
-def test_passages_stand_in_the_order_in_which_an_answer_numbers_them(listed: Listed) -> None:
-    texts = {f"passage {k}": f"Passage {k}." for k in range(1, 13)} | {"response": "Ten days [10]."}
-    one = record(listed([answer("a")], texts))["items"][0]
-    assert one["passages"] == [f"Passage {k}." for k in range(1, 13)]
-
-
 def test_files_for_people(listed: Listed) -> None:
     found = listed([answer("=1+1", action="withhold", reason="+cmd"), answer("b")], TEXTS)
     first, second = csv.DictReader(io.StringIO(content(found, Path("a.csv"))))
@@ -197,9 +191,3 @@ def test_what_the_judge_disputes_is_listed_and_how_often_it_agrees(listed: Liste
     stream = io.StringIO()
     Console(width=200, file=stream).print(render(found))
     assert "detector and judge agree on 50% of 4" in stream.getvalue()
-
-
-def test_without_a_second_opinion_there_is_no_agreement(listed: Listed) -> None:
-    found = listed([answer("fine")])
-    assert found.agreement is None
-    assert record(found)["agreement"] is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from lrp4rag.guard.second_opinion import Agreement, agreement
+from lrp4rag.guard.second_opinion import agreement
 
 Pair = tuple[bool | None, bool | None]
 
@@ -20,12 +20,6 @@ def pairs(both: int, detector: int, judge: int, neither: int) -> list[Pair]:
         *[(False, True)] * judge,
         *[(False, False)] * neither,
     ]
-
-
-def width(found: Agreement) -> float:
-    assert found.low is not None
-    assert found.high is not None
-    return found.high - found.low
 
 
 def test_a_table_of_a_textbook() -> None:
@@ -47,12 +41,6 @@ def test_what_is_unanswered_is_counted_and_not_scored() -> None:
     assert found.kappa == agreement(scored).kappa
 
 
-def test_agreement_that_is_perfect_opposite_or_chance() -> None:
-    assert agreement(pairs(5, 0, 0, 5)).kappa == 1
-    assert agreement(pairs(0, 5, 5, 0)).kappa == -1
-    assert agreement(pairs(9, 3, 3, 1)).kappa == pytest.approx(0)
-
-
 @pytest.mark.parametrize("counts", [(0, 0, 0, 0), (7, 0, 0, 0), (0, 0, 0, 7), (1, 0, 0, 0)])
 def test_where_there_is_nothing_to_tell_there_is_no_kappa(counts: tuple[int, int, int, int]) -> None:
     found = agreement(pairs(*counts))
@@ -65,22 +53,6 @@ def test_agreement_on_nearly_everything_may_be_chance() -> None:
     found = agreement(pairs(95, 0, 5, 0))
     assert found.share == 0.95
     assert found.kappa == 0
-
-
-def test_more_answers_tell_more() -> None:
-    few, many = agreement(pairs(20, 5, 10, 15)), agreement(pairs(2000, 500, 1000, 1500))
-    assert many.kappa == pytest.approx(few.kappa)
-    assert width(many) < width(few) / 5
-
-
-def test_order_and_kind_of_iterable_do_not_matter() -> None:
-    scored = pairs(20, 5, 10, 15)
-    assert agreement(scored) == agreement(iter(reversed(scored)))
-    assert agreement(scored, seed=1) != agreement(scored)
-
-
-def test_many_answers_cost_no_more_than_their_count() -> None:
-    assert agreement(pairs(100_000, 30_000, 20_000, 50_000)).answers == 200_000
 
 
 @given(

@@ -61,15 +61,6 @@ def test_who_repeats_the_form_has_answered_nothing() -> None:
     assert read_answers(form) == {}
 
 
-def test_citations_by_id_or_title_can_be_checked() -> None:
-    passage = parts_of(messages(QUESTION, SOURCES, RESPONSE))["passage 1"]
-    assert passage.split("\n")[:4] == ["id: HR-7", "title: Leave", "version: 3", "effective: 2024-01-01"]
-
-
-def test_an_answer_without_passages_can_be_asked_about() -> None:
-    assert list(parts_of(messages(QUESTION, (), RESPONSE))) == ["question", "answer"]
-
-
 def test_the_boundary_is_another_each_time() -> None:
     chats = [messages(QUESTION, SOURCES, RESPONSE) for _ in range(20)]
     assert len({chat[0]["content"] for chat in chats}) == 20
@@ -125,12 +116,6 @@ def words_of(reply: str) -> dict[str, str]:
     return {name: one.word for name, one in read_answers(reply).items()}
 
 
-def test_a_good_reply_is_read() -> None:
-    found = read_answers(json.dumps(verdict(omitted="yes", cited="unclear")))
-    assert {name: one.word for name, one in found.items()} == GOOD | {"omitted": "yes", "cited": "unclear"}
-    assert found["omitted"].reason == "About omitted."
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -157,18 +142,11 @@ MALFORMED = {
     "cut": json.dumps(verdict())[:-20],
     "two objects": json.dumps(verdict()) * 2,
     "a list": json.dumps([verdict()]),
-    "a string": json.dumps(json.dumps(verdict())),
-    "a number": "1",
-    "null": "null",
-    "single quotes": str(verdict()),
     "NaN": json.dumps(verdict() | {"score": float("nan")}),
     "twice a key": json.dumps(verdict())[:-1] + ', "supported": {"answer": "no", "reason": "No."}}',
     "too deep": "[" * 100_000,
     "huge number": "9" * 10_000,
-    "fence that is open": "```json\n" + json.dumps(verdict()),
     "two fences": f"```json\n{json.dumps(verdict())}\n```\n```json\n{json.dumps(verdict())}\n```",
-    "only a fence": "```json\n```",
-    "fence on one line": "```",
     "other keys": json.dumps({f"question {k}": {"answer": "yes", "reason": "R."} for k in range(5)}),
 }
 
@@ -192,11 +170,8 @@ def test_a_malformed_reply_answers_nothing(reply: str) -> None:
         {"reason": "It is."},
         {"answer": "maybe", "reason": "It is."},
         {"answer": "yes, mostly", "reason": "It is."},
-        {"answer": "yes|no", "reason": "It is."},
         {"answer": True, "reason": "It is."},
         {"answer": None, "reason": "It is."},
-        {"answer": ["yes"], "reason": "It is."},
-        {"answer": "", "reason": "It is."},
         {"answer": "yes", "reason": ""},
         {"answer": "yes", "reason": "  \n"},
         {"answer": "yes", "reason": None},
@@ -211,20 +186,9 @@ def test_a_wrong_value_leaves_its_question_unanswered_and_no_other(given: Any) -
     assert sorted(found) == sorted(set(GOOD) - {"supported"})
 
 
-def test_a_question_that_is_missing_is_unanswered() -> None:
-    reply = verdict()
-    del reply["cited"], reply["omitted"]
-    assert words_of(json.dumps(reply)) == {k: v for k, v in GOOD.items() if k in reply}
-
-
 def test_a_reason_is_one_line_that_can_be_shown() -> None:
     reply = verdict() | {"supported": {"answer": "no", "reason": "No:\n\x1b[31m\u202e<script>\tx"}}
     assert read_answers(json.dumps(reply))["supported"].reason == "No: ␛[31m\ufffd<script> x"
-
-
-@given(st.text())
-def test_any_reply_is_read(reply: str) -> None:
-    assert read_answers(reply) == {}
 
 
 json_values = st.recursive(

@@ -27,32 +27,9 @@ def test_a_share_of_the_others_is(share: float) -> None:
     assert abs(len(chosen(share)) / len(IDS) - share) < 5 * (share * (1 - share) / len(IDS)) ** 0.5
 
 
-def test_none_and_all_are_shares() -> None:
-    assert chosen(0.0) == set()
-    assert chosen(1.0) == set(IDS)
-
-
-def test_the_same_are_chosen_again_and_by_every_larger_share() -> None:
-    assert chosen(0.1) == chosen(0.1)
-    assert chosen(0.01) < chosen(0.1) < chosen(0.3)
-
-
-def test_another_key_chooses_others() -> None:
-    both = chosen(0.1) & chosen(0.1, bytes(32))
-    assert len(both) < 0.02 * len(IDS)
-
-
 def test_a_choice_stays_the_same_over_versions() -> None:
-    assert [one[-1] for one in IDS[:16] if Sampler(KEY, 0.25).chosen(one, escalated=False)] == [
-        "0",
-        "2",
-        "7",
-        "9",
-        "a",
-        "c",
-        "e",
-        "f",
-    ]
+    sampler = Sampler(KEY, 0.25)
+    assert "".join(id[-1] for id in IDS[:16] if sampler.chosen(id, escalated=False)) == "0279acef"
 
 
 @given(st.text(), st.floats(0, 1))
