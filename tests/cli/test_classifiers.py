@@ -92,7 +92,7 @@ def test_a_quantised_reader_has_no_r_prompt_but_a_matrix(run, quantised_folder, 
     path = write_jsonl(examples(14), tmp_path / "data.jsonl")
     places = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", quantised_folder]
     stderr = run("train", path, *places, "--vector", "prompt", code=2).stderr
-    assert "R_prompt is pulled, and this reader's layers give no derivatives" in stderr
+    assert "pulled, and this reader's" in stderr
     assert not (tmp_path / "s").exists()
     choice = ["--vector", "matrix", "--classifier", "lstm", *FEW]
     assert "lstm (this)" in run("train", path, *places, *choice).stdout

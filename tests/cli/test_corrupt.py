@@ -24,7 +24,7 @@ def write(examples, path):
 def test_no_more_copies_are_asked_for_than_anyone_reads(run, tmp_path):
     data = tmp_path / "data.jsonl"
     result = run("corrupt", data, "--out", tmp_path / "out", "--each", 10**12, code=2)
-    assert "is not in the range 1<=x<=1000" in result.stderr
+    assert "in the range 1<=x<=1000" in result.stderr
 
 
 def test_what_is_written_reads_back_as_what_was_made(run, data, tmp_path):
@@ -41,7 +41,7 @@ def test_what_is_written_reads_back_as_what_was_made(run, data, tmp_path):
         kind: sum(one.labels[0].kind == kind for one in rows if one.labels) for kind in ALL_KINDS
     }
     assert harmless == sum(one.labels == () for one in rows) - len(ALL)
-    assert "3 of 3 faithful responses used; 0 admit no such fault" in result.stdout
+    assert "3 faithful responses used;" in result.stdout
 
 
 def test_options_choose_kinds_and_numbers(run, data, tmp_path):

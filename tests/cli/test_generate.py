@@ -168,4 +168,4 @@ def test_an_empty_response_is_a_failure(generate, monkeypatch):
     monkeypatch.setattr("lrp4rag.generation.stream", lambda *_, **__: iter(()))
     result = generate("--json", code=1)
     assert result.stdout == ""
-    assert "the reader gave an empty response" in result.stderr
+    assert "gave an empty response" in result.stderr

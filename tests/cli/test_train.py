@@ -33,18 +33,18 @@ def test_a_former_detector_is_measured_beside(run, detector, reader_folder, tmp_
     common = ["--reader", reader_folder, "--store", tmp_path / "s", "--out", tmp_path / "d", "--length", 9]
     output = run("train", path, *common, "--compare-with", detector, *FEW).stdout
     text = " ".join(output.split())
-    assert "20 responses of 20 sources, 10 hallucinated; 14 left out, whose sources it learned from" in text
+    assert "10 hallucinated; 14 left out" in text
     assert "tiny (before)" in text
     former = json.loads((tmp_path / "d" / "card.json").read_text())["evidence"]["former"]
     assert (former["former"], former["responses"]) == (detector.name, 20)
     assert former["sha256"] == json.loads((detector / "card.json").read_text())["sha256"]
     seen = write_jsonl(examples(20), tmp_path / "seen.jsonl")
     refused = run("train", seen, *common[:-2], "--compare-with", detector, code=2).stderr
-    assert "it learned from those of 20 of 20" in refused
+    assert "from those of 20" in refused
     assert "another" in run("train", path, *common, "--compare-with", "another", code=2).stderr
     before = (tmp_path / "d" / "card.json").read_bytes()
     refused = run("train", path, *common, "--compare-with", tmp_path / "s" / ".." / "d", code=2).stderr
-    assert "--compare-with names the detector in this folder, which would be lost" in refused
+    assert "--compare-with names the detector" in refused
     assert (tmp_path / "d" / "card.json").read_bytes() == before
 
 

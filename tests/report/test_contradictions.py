@@ -39,8 +39,8 @@ def test_the_same_words_everywhere(relevance: float | None, words: str) -> None:
         titles = [named["title"] for tag, named in shown.tags if tag == "mark" and "style" in named]
         assert titles == [f"contradicted; {words}"]
     for text in (table, page.text("note")):
-        assert "Margin: how much likelier the reader finds" in text
-        assert ("Relevance: how much more the passage speaks" in text) == (relevance is not None)
+        assert "Margin: how much likelier" in text
+        assert ("Relevance: how much more" in text) == (relevance is not None)
 
 
 def test_figures_may_be_negative_and_are_said_once() -> None:

@@ -101,7 +101,7 @@ def test_segments_shading_and_marks_need_no_script():
     assert set(every.marked()) == {"It opened in 1874.", "Aliens built it from cheese."}
     fine = html_page(grounded_then_not(token_threshold=99.0, probability=0.2))
     assert Page(fine).marked() == [], "nothing is marked where nothing is flagged"
-    assert "No sentence is suspect, so that nothing is marked." in fine
+    assert "suspect, so that nothing" in fine
 
 
 def test_data_for_the_script():
