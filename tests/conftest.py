@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 
 from lrp4rag.lrp.forwards import HOOK
 from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
@@ -21,6 +22,10 @@ from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
 # Tiny models gain nothing from threads, and where the cores are busy with other work, any model loses
 # much: threads wait for each other. Measured on two busy cores: 4 s for one relevance, against 7 to 30 s.
 torch.set_num_threads(1)
+
+# On a busy machine a case may take longer than any deadline; the same cases in every run.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 USERS_CACHE = os.environ.get("LRP4RAG_CACHE")
 READERS: list[Reader] = []

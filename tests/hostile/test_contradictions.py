@@ -11,7 +11,7 @@ from lrp4rag.util.text import one_line, surrogate_in, visible
 from tests.hostile.strings import HOSTILE, obeyed
 from tests.report.samples import contradicted
 from tests.report.test_html import Page
-from tests.report.test_verdicts import printed
+from tests.report.test_record import printed
 
 TEXTS = [text for text in HOSTILE if text.strip() and surrogate_in(text) is None]
 TOLD = [text for text in TEXTS if len(sentences_in(f"A permit lasts {text} here.")) == 1]

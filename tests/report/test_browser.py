@@ -17,7 +17,7 @@ from lrp4rag.report.html import html_page
 from lrp4rag.util.text import visible
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
 from tests.report.samples import contradicted, grounded_then_not, hostile
-from tests.report.test_verdicts import LONG, judged
+from tests.report.test_record import LONG, judged
 
 pytestmark = needs_browser
 

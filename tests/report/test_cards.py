@@ -13,6 +13,9 @@ from lrp4rag.classifiers.folder import BUNDLED, load_card
 from lrp4rag.report.cards import COLUMNS, metrics_table, model_card, render_card
 from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.classifiers.samples import labelled_rows
+from tests.experiments.hostile.written import renamed
+from tests.hostile.pages import harmless, known, safe_links, structure
+from tests.hostile.strings import IN_PAGES
 from tests.report.samples import printed_at
 
 WIDTHS = [40, 60, 79, 80, 200]
@@ -76,3 +79,32 @@ def test_a_vector_detector_has_a_shorter_page() -> None:
 def test_the_page_of_the_bundled_detector_is_its_own() -> None:
     page = Path(__file__).parents[2] / "docs/model-card.md"
     assert page.read_text(encoding="utf-8") == model_card(CARD, "default")
+
+
+@pytest.mark.parametrize("value", IN_PAGES)
+def test_the_card_of_a_detector(value: str) -> None:
+    card = load_card("default")
+    assert card.training is not None
+    assert card.evidence is not None
+
+    def page(called: str) -> str:
+        names = dict.fromkeys(["llama-2-7b-chat"], called)
+        changed = card.model_copy(
+            update={
+                "composite": called,
+                "reader": {**card.reader, "name": called, "digest": called},
+                "training": card.training.model_copy(
+                    update={"command": called, "generators": renamed(card.training.generators, names)}
+                ),
+                "versions": {called: called},
+                "evidence": card.evidence.model_copy(
+                    update={"generators": renamed(dict(card.evidence.generators), names)}
+                ),
+                "selections": [one.model_copy(update={"chosen": called}) for one in card.selections],
+            }
+        )
+        return model_card(changed, called)
+
+    made = page(value)
+    assert structure(made) == known("card", page, harmless(value))
+    assert safe_links(made)

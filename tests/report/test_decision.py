@@ -15,7 +15,7 @@ from lrp4rag.util.text import surrogate_in
 from tests.hostile.strings import HOSTILE, obeyed
 from tests.report.samples import grounded_then_not
 from tests.report.test_html import Page
-from tests.report.test_verdicts import printed
+from tests.report.test_record import printed
 
 
 def decided(response: str, **policy: object) -> tuple[Analysis, Assessment]:

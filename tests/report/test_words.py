@@ -13,7 +13,7 @@ from lrp4rag.report.terminal import render, render_line
 from lrp4rag.report.words import contradiction_words
 from tests.report.samples import contradicted
 from tests.report.test_html import Page
-from tests.report.test_verdicts import printed
+from tests.report.test_record import printed
 
 WORDS = '"4 weeks": passage 2 has "2 weeks" (characters 15..22, margin 3.1 nats, relevance +0.4)'
 WITHOUT = WORDS.replace(", relevance +0.4", "")
