@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import click
 
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
@@ -40,13 +37,6 @@ class Cells:
         if self._path is not None:
             content = {"setup": self._setup, "cells": self._cells}
             write_atomically(self._path, json.dumps(content, indent=1) + "\n")
-
-    def cell(self, key: str, measure: Callable[[], Cell]) -> Cell:
-        """The cell of that key, measured (and announced on stderr) only where it is not known yet."""
-        if key not in self._cells:
-            click.echo(key, err=True)
-            self.add({key: measure()})
-        return self._cells[key]
 
 
 def _read(path: Path, setup: dict[str, Any]) -> dict[str, Cell]:

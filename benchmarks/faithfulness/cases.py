@@ -1,19 +1,14 @@
-"""Cases: synthetic prompts in the manner of RAGTruth with planted passages, and real ones cut to size."""
+"""Cases: synthetic prompts in the manner of RAGTruth, with planted passages."""
 
 from __future__ import annotations
 
 import random
-import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrp4rag.data import load_examples
 from lrp4rag.example import Example
-from lrp4rag.reader import Reader
-from lrp4rag.util.errors import InputError
-from lrp4rag.util.sentences import sentences_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +48,8 @@ MIXTURES = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An example, the word that its target is (`answer`, in the response) and the passages that hold it.
-
-    `planted` counts passages from 0; it is empty for real examples, where nobody knows.
-    """
+    """An example, the word that its target is (`answer`, in the response) and the passages that hold it,
+    `planted`, from 0."""
 
     id: str
     kind: str
@@ -150,61 +143,3 @@ def _others(
     others = [made[name](k) for k, name in enumerate(mixture)]
     generator.shuffle(others)
     return others
-
-
-def real_cases(path: Path, reader: Reader, count: int, limit: int = MAX_PROMPT) -> list[Case]:
-    """Up to `count` cases from a RAGTruth folder or JSONL, cut to `limit` prompt tokens, one a source.
-
-    Every passage keeps its first words, as many for each as fit; the response keeps its first sentence.
-    The target is the longest word of it that a passage holds and the question does not; examples
-    without one, or with a single passage, are passed over.
-    """
-    sources: set[str] = set()
-    cases: list[Case] = []
-    for example in load_examples(path):
-        if len(cases) == count:
-            break
-        if example.source in sources or not example.response or len(example.passages) < 2:
-            continue
-        case = _cut(example, reader, limit)
-        if case is not None:
-            sources.add(example.source)
-            cases.append(case)
-    if not cases:
-        raise InputError(f"no example fits into {limit} prompt tokens", path=path)
-    return cases
-
-
-def _cut(example: Example, reader: Reader, limit: int) -> Case | None:
-    text = example.response or ""
-    # A sentence that ends in a colon announces what follows and states nothing.
-    stated = [text[start:end] for start, end in sentences_in(text) if text[end - 1] != ":"]
-    if not stated:
-        return None
-    for words in range(48, 8, -4):
-        passages = [" ".join(passage.split()[:words]) for passage in example.passages]
-        if len(set(passages)) < len(passages):
-            return None
-        shorter = Example(
-            question=example.question,
-            passages=tuple(passages),
-            response=stated[0],
-            template=TEMPLATE,
-            id=example.id,
-        )
-        encoded = reader.encode(shorter)
-        if len(encoded.prompt_ids) <= limit and len(encoded.response_ids) <= limit // 3:
-            answer = _grounded_word(shorter)
-            return None if answer is None else Case(example.id, "real", shorter, answer, ())
-    return None
-
-
-def _grounded_word(example: Example) -> str | None:
-    """The response's longest word that a passage holds and neither question nor template does."""
-    context, elsewhere = (
-        set(re.findall(r"\w+", text))
-        for text in (" ".join(example.passages), f"{example.question} {TEMPLATE}".lower())
-    )
-    words = re.findall(r"\w{4,}", example.response or "")
-    shared = [word for word in words if word in context and word.lower() not in elsewhere]
-    return max(shared, key=len, default=None)

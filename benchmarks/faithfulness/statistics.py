@@ -9,25 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.training.metrics import bootstrap
 
 RESAMPLES = 2000
-
 Draw = NDArray[np.intp]
 Statistic = Callable[[Draw], float]
 """A method's figure on the samples with these numbers (some of them drawn more than once)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value and its 95 % percentile interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +26,19 @@ class Comparison:
     difference excludes 0, else level. None without methods on both sides.
     """
 
-    methods: dict[str, Estimate]
-    differences: dict[str, Estimate]
+    methods: dict[str, Interval]
+    differences: dict[str, Interval]
     ours: str | None
     other: str | None
     verdict: Literal["best", "level", "worse"] | None
+
+    def record(self) -> dict[str, Any]:
+        """JSON values."""
+        intervals = {
+            name: {key: one.model_dump() for key, one in getattr(self, name).items()}
+            for name in ("methods", "differences")
+        }
+        return intervals | {"ours": self.ours, "other": self.other, "verdict": self.verdict}
 
 
 def mean_of(values: list[float]) -> Statistic:
@@ -56,17 +52,16 @@ def compare(statistics: Mapping[str, Statistic], samples: int, ours: tuple[str, 
     values = {name: statistic(whole) for name, statistic in statistics.items()}
     mine = max((name for name in values if name in ours), key=values.__getitem__, default=None)
     other = max((name for name in values if name not in ours), key=values.__getitem__, default=None)
-    gains = {} if mine is None else {name: f"{mine} - {name}" for name in values if name != mine}
 
-    def measured(draw: Draw) -> dict[str, float]:
-        found = {name: statistic(draw) for name, statistic in statistics.items()}
-        return found | {gain: found[mine or ""] - found[name] for name, gain in gains.items()}
+    def figures(draw: Draw) -> dict[str, float]:
+        drawn = {name: statistic(draw) for name, statistic in statistics.items()}
+        others = [name for name in drawn if name != mine] if mine is not None else []
+        return drawn | {f"- {name}": drawn[mine or ""] - drawn[name] for name in others}
 
-    found = bootstrap(measured, whole, resamples=RESAMPLES)
-    estimates = {name: Estimate(**interval.model_dump()) for name, interval in found.items()}
-    differences = {name: estimates[gain] for name, gain in gains.items()}
+    intervals = bootstrap(figures, whole, resamples=RESAMPLES)
+    differences = {name[2:]: one for name, one in intervals.items() if name.startswith("- ")}
     verdict: Literal["best", "level", "worse"] | None = None
     if mine is not None and other is not None:
-        low, high = differences[other].low, differences[other].high
+        low, high = differences[other].low or 0.0, differences[other].high or 0.0
         verdict = "best" if low > 0 else "worse" if high < 0 else "level"
-    return Comparison({name: estimates[name] for name in values}, differences, mine, other, verdict)
+    return Comparison({name: intervals[name] for name in values}, differences, mine, other, verdict)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from benchmarks.faithfulness import __main__ as command
 from benchmarks.faithfulness import measures
-from benchmarks.faithfulness.cases import MAX_PROMPT, Case, ablation_cases, needle_cases, real_cases
+from benchmarks.faithfulness.cases import MAX_PROMPT, Case, ablation_cases, needle_cases
 from benchmarks.faithfulness.measures import area, curves, mass, pointing, spearman, top_recall
 from benchmarks.faithfulness.methods import METHODS, OURS, Attributor, sentence_of
 from benchmarks.faithfulness.sample import Replay, Sample
@@ -69,21 +69,6 @@ def test_gold_tokens_content_and_row_weights(sample: Sample, tiny_reader: Reader
     assert sample.first_answer_token().nonzero().tolist() == [[int(sample.answer.argmax())]]
     with pytest.raises(InputError, match="exceed 50"):
         Sample.of(sample.case, tiny_reader, 50)
-
-
-def test_real_examples_are_cut(tiny_reader: Reader, tmp_path: Path) -> None:
-    long = " ".join(f"The mill number {k} grinds barley." for k in range(30))
-    rows = [
-        {"question": "What is it?", "passages": [long, f"Again: {long}"], "response": "It grinds. No."},
-        {"question": "What is it?", "passages": [long, "A second one."], "response": "Nothing of it."},
-    ]
-    path = tmp_path / "real.jsonl"
-    path.write_text("\n".join(json.dumps(row) for row in rows))
-    (case,) = real_cases(path, tiny_reader, 10, TINY_LIMIT)
-    assert (case.answer, case.example.response, case.planted) == ("grinds", "It grinds.", ())
-    assert len(Sample.of(case, tiny_reader, TINY_LIMIT).encoded.prompt_ids) <= TINY_LIMIT
-    with pytest.raises(InputError, match="no example fits"):
-        real_cases(path, tiny_reader, 10, 30)
 
 
 # Methods
@@ -223,7 +208,6 @@ def test_verdicts(gain: float, verdict: str) -> None:
 
 # Runs
 
-KEYS = Path(__file__).parents[2] / "benchmarks" / "README.md"
 QUICK = ("attnlrp", "gradient_norm", "random")
 
 
@@ -238,18 +222,15 @@ def test_what_a_run_writes(reader_folder: Path, tmp_path: Path) -> None:
     report = json.loads(result.stdout)
     assert json.loads((tmp_path / "results.json").read_text()) == report
     assert report["samples"] == {"needle": 4, "perturbation": 4, "ablation": 2}
-    documented = re.findall(r"^(needle|perturbation|ablation)\.(\w+) ", KEYS.read_text(), re.MULTILINE)
-    assert documented == [(name, measure) for name in measures.EXPERIMENTS for measure in report[name]]
-    for name, measure in documented:
-        found = report[name][measure]
+    for found in (found for name in measures.EXPERIMENTS for found in report[name].values()):
         assert set(found) == {"methods", "differences", "ours", "other", "verdict"}
         assert tuple(found["methods"]) == QUICK
         assert found["ours"] == "attnlrp"
         assert all(one["low"] <= one["value"] <= one["high"] for one in found["methods"].values())
     for figure in ("needle", "perturbation", "perturbation-curves", "ablation"):
         assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
-    page = run(tmp_path, reader_folder, "--only needle")
-    assert "best other method, " in " ".join(page.stdout.split())
+    page = run(tmp_path, reader_folder, "--only needle").stdout
+    assert page.count("| attnlrp | ") == 3
     refused = run(tmp_path, reader_folder, "--seed 1")
     assert refused.exit_code == 2
     assert "measured with seed 0, not 1; name another output" in refused.stderr
