@@ -13,11 +13,9 @@ import click
 from fastapi.testclient import TestClient
 
 from benchmarks.command import Report, benchmark, count
-from benchmarks.out_of_fold import PROTOCOL, judged
 from benchmarks.service.server import audit_of, quick
 from benchmarks.week.prometheus import Firing, Scrapes, firings
-from benchmarks.week.server import Clock, Remembered, serving
-from benchmarks.week.shares import shares
+from benchmarks.week.simulation import Clock, Remembered, judged, serving, shares
 from benchmarks.week.traffic import (
     AFTER,
     BEFORE,
@@ -36,6 +34,7 @@ from lrp4rag.guard.monitoring import report, review
 from lrp4rag.guard.monitoring.drift import compare
 from lrp4rag.guard.monitoring.review import review_list
 from lrp4rag.guard.monitoring.windows import Period, read_window
+from lrp4rag.training.folds import ONCE
 from lrp4rag.util.progress import track
 
 SCRAPED = timedelta(minutes=5)
@@ -136,7 +135,7 @@ def main(store: str, answers: int, sources: int | None, seed: int, quick: bool) 
         "answers_each_week": answers,
         "distinct_answers": len(known),
         "sources_in_all": len({example.source for example, _ in known}),
-        "protocol": PROTOCOL,
+        "protocol": ONCE.words,
         "begins": BEGINS.isoformat(),
         "watched": WATCHED.isoformat(),
         "ends": ENDS.isoformat(),

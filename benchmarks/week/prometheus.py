@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import time
@@ -11,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -71,7 +69,11 @@ def firings(scrapes: Scrapes, start: datetime, end: datetime, folder: Path) -> l
     with given.open("w") as file:
         file.writelines(scrapes.lines())
     _run("promtool", "tsdb", "create-blocks-from", "openmetrics", given, data)
-    times = [f"--start={_shown(start)}", f"--end={_shown(end)}", f"--eval-interval={STEP.seconds}s"]
+    times = [
+        f"--start={start:%Y-%m-%dT%H:%M:%SZ}",
+        f"--end={end:%Y-%m-%dT%H:%M:%SZ}",
+        f"--eval-interval={STEP.seconds}s",
+    ]
     for _ in range(2):
         with _prometheus(folder, data) as url:
             more = folder / "more"
@@ -86,82 +88,65 @@ def firings(scrapes: Scrapes, start: datetime, end: datetime, folder: Path) -> l
 
 
 def _fired(url: str, start: datetime, end: datetime) -> Iterator[Firing]:
-    for group in read_yaml(RULES)["groups"]:
-        for rule in group["rules"]:
-            if "alert" in rule:
-                yield from _of_rule(url, rule, start, end)
-
-
-def _of_rule(url: str, rule: dict[str, Any], start: datetime, end: datetime) -> Iterator[Firing]:
-    query = {
-        "query": rule["expr"],
-        "start": start.timestamp(),
-        "end": end.timestamp(),
-        "step": STEP.total_seconds(),
-    }
-    reply = httpx.get(f"{url}/api/v1/query_range", params=query, timeout=600).raise_for_status().json()
-    waits = _length(rule.get("for", "0m"))
-    for series in reply["data"]["result"]:
-        points = [(datetime.fromtimestamp(at, UTC), float(value)) for at, value in series["values"]]
-        for run in _runs(points):
-            if run[-1][0] - run[0][0] >= waits:
-                begins = next(one for one in run if one[0] - run[0][0] >= waits)
-                yield Firing(rule["alert"], begins[0], run[-1][0], begins[1])
+    rules = [rule for group in read_yaml(RULES)["groups"] for rule in group["rules"] if "alert" in rule]
+    for rule in rules:
+        query = {
+            "query": rule["expr"],
+            "start": start.timestamp(),
+            "end": end.timestamp(),
+            "step": STEP.total_seconds(),
+        }
+        reply = httpx.get(f"{url}/api/v1/query_range", params=query, timeout=600).raise_for_status().json()
+        number, unit = rule.get("for", "0m")[:-1], rule.get("for", "0m")[-1]
+        waits = timedelta(**{_UNITS[unit]: int(number)})
+        for series in reply["data"]["result"]:
+            points = [(datetime.fromtimestamp(at, UTC), float(value)) for at, value in series["values"]]
+            for run in _runs(points):
+                if run[-1][0] - run[0][0] >= waits:
+                    begins = next(one for one in run if one[0] - run[0][0] >= waits)
+                    yield Firing(rule["alert"], begins[0], run[-1][0], begins[1])
 
 
 def _runs(points: Iterable[tuple[datetime, float]]) -> list[list[tuple[datetime, float]]]:
     """Points that follow each other step by step."""
-    found: list[list[tuple[datetime, float]]] = []
+    runs: list[list[tuple[datetime, float]]] = []
     for point in points:
-        if found and point[0] - found[-1][-1][0] <= STEP:
-            found[-1].append(point)
+        if runs and point[0] - runs[-1][-1][0] <= STEP:
+            runs[-1].append(point)
         else:
-            found.append([point])
-    return found
-
-
-def _length(text: str) -> timedelta:
-    (number, unit) = re.fullmatch(r"(\d+)([mhd])", text).groups()  # type: ignore[union-attr]
-    return timedelta(**{_UNITS[unit]: int(number)})
-
-
-def _shown(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+            runs.append([point])
+    return runs
 
 
 @contextmanager
 def _prometheus(folder: Path, data: Path) -> Iterator[str]:
-    """The address of one that serves what is in the folder `data`."""
-    settings, port = folder / "prometheus.yml", free_port()
+    """The address of one that serves the blocks in the folder `data`."""
+    _require("prometheus")
+    settings, log, address = folder / "prometheus.yml", folder / "prometheus.log", f"127.0.0.1:{free_port()}"
     settings.write_text("global: {}\n")
-    address, log = f"127.0.0.1:{port}", folder / "prometheus.log"
-    given = [
-        f"--config.file={settings}", f"--storage.tsdb.path={data}", f"--web.listen-address={address}",
-        "--storage.tsdb.retention.time=100y", "--query.max-samples=100000000",
+    command = [
+        "prometheus", f"--config.file={settings}", f"--storage.tsdb.path={data}",
+        f"--web.listen-address={address}", "--storage.tsdb.retention.time=100y",
+        "--query.max-samples=100000000",
     ]  # fmt: skip
-    with log.open("w") as told, _started(["prometheus", *given], told) as process:
-        url = f"http://{address}"
-        for _ in range(600):
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        while not _is_ready(f"http://{address}/-/ready"):
             if process.poll() is not None:
                 raise LRP4RAGError(f"Prometheus did not start: {log.read_text()[-500:]}")
-            try:
-                if httpx.get(f"{url}/-/ready").status_code == 200:
-                    break
-            except httpx.TransportError:
-                pass
             time.sleep(0.1)
-        yield url
-
-
-@contextmanager
-def _started(command: list[str], told: Any) -> Iterator[subprocess.Popen[bytes]]:
-    _require(command[0])
-    process = subprocess.Popen(command, stdout=told, stderr=told)
-    try:
-        yield process
+        yield f"http://{address}"
     finally:
         process.terminate()
         process.wait()
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def _run(*command: str | Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 from benchmarks.service.server import audit_of
 from benchmarks.week.__main__ import serve
 from benchmarks.week.prometheus import Scrapes, firings
-from benchmarks.week.server import Clock, Remembered, serving
-from benchmarks.week.shares import shares
+from benchmarks.week.simulation import Clock, Remembered, serving, shares
 from benchmarks.week.traffic import (
     AFTER,
     BEFORE,

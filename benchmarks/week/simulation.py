@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Self, cast
 from unittest.mock import patch
@@ -15,14 +15,37 @@ from fastapi.testclient import TestClient
 from benchmarks.service.server import audit_of
 from benchmarks.week.traffic import AFTER, BEFORE, STAYS, TOPICS
 from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.operating import FEW_ALARMS
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.example import Example
+from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
+from lrp4rag.guard.monitoring.windows import Window
 from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.judge import Detector
+from lrp4rag.training.folds import ONCE
+from lrp4rag.training.rows import Rows
+from lrp4rag.training.token_detector import fit_detector
+from lrp4rag.training.token_folds import folds_of
+from lrp4rag.training.tokens import tokens_of
+from lrp4rag.util.progress import track
 
 CLOCKS = ("lrp4rag.guard.audit.entry.datetime", "lrp4rag.guard.policy.assess.datetime")
 """Who asks what time it is: the audit log, and the checks of dates."""
+QUARTER = timedelta(hours=6)
+
+
+def judged(store: str | Path, sources: int | None = None) -> Iterator[tuple[Example, Verdict]]:
+    """The answers of a store, each judged by a detector that did not learn from its source; of the first
+    `sources` only, where that is given. The store needs the part `reading`."""
+    rows, blocks = Rows.open(store).select_sources(sources), blocks_named(PLAIN_BLOCKS)
+    tokens = tokens_of(rows, blocks)
+    folds = folds_of(tokens, ONCE)
+    for split in track(folds, len(folds), "learning"):
+        detector = fit_detector(rows.select(split.train), tokens.take(split.train), blocks, point=FEW_ALARMS)
+        kept = rows.select(split.test)
+        for example, record in zip(kept.examples, kept.readings(), strict=True):
+            yield example, detector.predict(record)
 
 
 class Clock:
@@ -95,3 +118,27 @@ def serving(detector: Remembered, folder: Path) -> Iterator[TestClient]:
     )
     with TestClient(create_app(settings, cast(Detector, detector))) as client:
         yield client
+
+
+def shares(window: Window) -> Iterator[dict[str, Any]]:
+    """Of each quarter of a day: how many answers, the shares that were withheld for what the passages lack
+    and for anything else, the mean probability and faithfulness."""
+    start = window.period.start
+    while start < window.period.end:
+        some = [one for one in window.answers if start <= one.time < start + QUARTER]
+        expired = [one.rule == "rules.null" for one in some]
+        withheld = [not one.served and one.rule != "rules.null" for one in some]
+        yield {
+            "start": start.isoformat(),
+            "answers": len(some),
+            "nothing_to_answer_from": _mean(expired),
+            "withheld_otherwise": _mean(withheld),
+            "probability": _mean([one.probability for one in some]),
+            "faithfulness": _mean([one.faithfulness for one in some]),
+        }
+        start += QUARTER
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return sum(known) / len(known) if known else None
