@@ -281,7 +281,7 @@ def _plan(
     max_new_tokens: int,
     store: Path | None,
 ) -> Plan:
-    """What each worker of a cluster does. A detector or a policy that cannot be loaded is told here."""
+    """Plan the work of a cluster's workers. A detector or a policy that cannot be loaded is refused here."""
     from lrp4rag.guard.cluster.analysis import Plan
     from lrp4rag.guard.policy import load_policy
 

@@ -1,4 +1,4 @@
-"""The options of where work is done: on this machine, or on the machines of a Ray cluster."""
+"""Options for where work is done: on this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EngineChoice:
 
     @contextmanager
     def store_or_temporary(self, store: Path | None) -> Iterator[Path]:
-        """The store, or a temporary folder. Raises `InputError` where other machines lack that."""
+        """Yield the store, or a temporary folder. Raises `InputError` where other machines lack that."""
         if store is not None:
             yield store
             return
@@ -97,6 +97,6 @@ _OPTIONS = {
 
 
 def engine_options(shown: Collection[str] = ("workers", "engine")) -> Decorator:
-    """The engine's options, as an `EngineChoice` named `engine`; help shows `shown`."""
+    """Declare the engine's options, as an `EngineChoice` named `engine`; help shows `shown`."""
     options = (option if name in shown else hidden(option) for name, option in _OPTIONS.items())
     return gathered(EngineChoice, "engine", *options)

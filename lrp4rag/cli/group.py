@@ -107,7 +107,7 @@ class CommandGroup(click.Group):
             ctx.exit(1)
 
     def _missing_extra(self, ctx: click.Context, error: Exception) -> str | None:
-        """The extra to install, where the command failed for a library of it."""
+        """Return the extra to install, where the command failed for a library of it."""
         command = {**self.former, **self.lazy}.get(ctx.invoked_subcommand or "")
         ours = isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("lrp4rag")
         return command.extra if command and isinstance(error, ImportError) and not ours else None

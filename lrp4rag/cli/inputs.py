@@ -1,4 +1,4 @@
-"""Where examples come from on the command line: a file, or their parts; and working through many."""
+"""Read examples that the command line names, from a file or in parts, and work through many."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source:
             raise InputError("give DATA, or --question and at least one --passage (see --help)")
 
     def read(self) -> list[Example]:
-        """The examples; raises `InputError` for parts that are missing, empty or given beside DATA."""
+        """Read the examples; raises `InputError` for parts that are missing, empty or beside DATA."""
         from lrp4rag.data import load_examples, read_text, select
         from lrp4rag.example import Example
 
@@ -65,14 +65,14 @@ class Source:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are read: none of them may be an output too."""
+        """The files that are read, none of which may be an output too."""
         named = [path for passage in self.passages if (path := _file_of(passage)) is not None]
         return [*named, *([self.template] if self.template else []), *data_files(self.data)]
 
 
 def example_options(response: str | None = None, *, more: bool = True) -> Decorator:
-    """DATA or the parts of an example, as a `Source` named `source`; `response` is that option's help, and
-    without `more` neither an id of DATA is chosen nor a template read."""
+    """Declare DATA and the parts of an example, as a `Source` named `source`; `response` is that option's
+    help, and `more` adds --id and --template."""
     options: list[Decorator] = [
         click.argument("data", required=False, metavar="[DATA]"),
         click.option("--question", help="The question, instead of DATA."),
@@ -93,7 +93,7 @@ def example_options(response: str | None = None, *, more: bool = True) -> Decora
 
 
 def _file_of(text: str) -> Path | None:
-    """The file that "@FILE" names; None for text, and for "@@" that stands for a literal "@"."""
+    """Return the file of "@FILE"; None for text, and for "@@" that stands for a literal "@"."""
     return Path(text[1:]) if text.startswith("@") and not text.startswith("@@") else None
 
 
@@ -110,7 +110,7 @@ def _passage(option: str) -> str:
 
 
 def data_files(data: str | None) -> list[Path]:
-    """The files that DATA names."""
+    """Return the files of DATA."""
     from lrp4rag.data import RAGTRUTH_FILES
 
     if data is None:
@@ -121,7 +121,8 @@ def data_files(data: str | None) -> list[Path]:
 
 
 def load_data(data: str, generators: Sequence[str], limit: int | None = None) -> list[Example]:
-    """The examples of DATA: of these generators where some are named, of their first `limit` sources."""
+    """Read the examples of DATA by these generators (all, where none is named), of their first `limit`
+    sources."""
     from lrp4rag.data import load_examples
     from lrp4rag.example import first_sources
 

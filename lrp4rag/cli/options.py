@@ -86,7 +86,7 @@ class MemorySize(click.ParamType):  # type: ignore[type-arg]
 
 
 def together(*options: Decorator) -> Decorator:
-    """One decorator of several options, which `--help` shows in this order."""
+    """Combine options, which `--help` shows in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -97,7 +97,7 @@ def together(*options: Decorator) -> Decorator:
 
 
 def hidden(*options: Decorator) -> Decorator:
-    """Options that work and that no help shows: a former spelling, or what hardly anybody needs."""
+    """Hide options from all help: former spellings, and what few need."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         declared = len(getattr(function, "__click_params__", ()))
@@ -110,7 +110,7 @@ def hidden(*options: Decorator) -> Decorator:
 
 
 def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
-    """Options that a command gets as one argument `name`: a dataclass `kind` with a field for each."""
+    """Pass options to a command as one argument `name`: a dataclass `kind` with a field for each."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -150,8 +150,8 @@ repeatable = partial(click.option, multiple=True)
 
 
 def check_written(path: Path, more: Iterable[str | Path] = ()) -> Path:
-    """The path, where a file can be written to it that is none of those that this command is given, nor of
-    `more` that it reads; raises `InputError` as `check_output` does."""
+    """Return the path of an output; raises `InputError` as `check_output` does, also for a file that this
+    command reads or that is in `more`."""
     inputs: list[str | Path] = []
     for value in click.get_current_context().params.values():
         for item in value if isinstance(value, tuple) else (value,):
@@ -194,7 +194,7 @@ LIMIT = count(
 
 
 def blocks_option(default: str) -> Decorator:
-    """Which blocks of features tokens are judged by, as `blocks`."""
+    """Declare `--block`: which blocks of features tokens are judged by."""
     return advanced(
         "--block",
         "blocks",
@@ -226,7 +226,7 @@ PLACE = Place()
 
 @dataclass(frozen=True)
 class ReaderChoice:
-    """Which model reads, and how."""
+    """The reader, and how it reads."""
 
     reader_name: str
     device: str | None
@@ -242,7 +242,7 @@ class ReaderChoice:
         return self.composite or "attnlrp"
 
     def open(self, detector: FittedDetector | None = None) -> Reader:
-        """The reader; unless the options say how prompts are framed, as the detector's were."""
+        """Load the reader, with the detector's chat framing unless the options name one."""
         from lrp4rag.reader import load_reader
 
         framing = self.framed_as(detector).chat_template
@@ -255,18 +255,18 @@ class ReaderChoice:
         )
 
     def framed_as(self, detector: FittedDetector | None) -> ReaderChoice:
-        """The same; unless the options say how prompts are framed, as the detector's were."""
+        """Take the detector's chat framing, unless the options name one."""
         if self.chat_template is not None or detector is None:
             return self
         return replace(self, chat_template=detector.card.reader["chat_template"])
 
     def for_workers(self) -> ReaderChoice:
-        """The same for the workers of a cluster, which run in other folders and see one GPU, or none."""
+        """Adapt the choice for a cluster's workers, which run in other folders and see one GPU, or none."""
         device = "cuda" if self.device is not None and self.device.startswith("cuda") else self.device
         return replace(self, reader_name=absolute_name(self.reader_name), device=device)
 
     def open_in_worker(self, worker: int) -> Reader:
-        """The reader of a worker, on the next GPU where there are several and none is named."""
+        """Load the reader of a worker, on the next GPU where there are several and none is named."""
         device = self.device
         if device is None and worker:
             import torch
@@ -312,13 +312,13 @@ _READER = {
 
 
 def reader_options(shown: Collection[str] = ("dtype", "composite", "max-memory")) -> Decorator:
-    """The options of a reader, as a `ReaderChoice` named `reader`; help shows `shown` and the model's."""
+    """Declare a reader's options, as a `ReaderChoice` named `reader`; help shows `shown` and the model's."""
     more = (option if name in shown else hidden(option) for name, option in _READER.items())
     return gathered(ReaderChoice, "reader", *_model("The model that replays the response"), *more)
 
 
 def model_options(what: str = "The model") -> list[Decorator]:
-    """The options of a model by itself, of a `ReaderChoice`."""
+    """Return the options of a model alone, for a `ReaderChoice`."""
     return [*_model(what), hidden(DTYPE)]
 
 
@@ -341,7 +341,7 @@ def _model(what: str) -> list[Decorator]:
 
 @dataclass(frozen=True)
 class DetectorChoice:
-    """Which detector decides, and from which probability on."""
+    """The detector, and its threshold."""
 
     detector_name: str
     operating_point: str | float | None
@@ -350,12 +350,12 @@ class DetectorChoice:
 
     @property
     def estimates(self) -> bool:
-        """Whether the prevalence is to be estimated from the responses."""
+        """Whether the prevalence is estimated from the responses."""
         return self.prevalence == ESTIMATE
 
     def open(self) -> FittedDetector | None:
-        """The detector of a folder or of a bundled name, None for "none", at the chosen threshold and, where
-        one is given as a number, prevalence."""
+        """Load the detector (None for "none") at the chosen threshold and prevalence; an estimated one is
+        set later."""
         if self.operating_point is not None and self.false_positive_rate is not None:
             raise InputError("--operating-point and --false-positive-rate both set the threshold; give one")
         wanted = self.false_positive_rate if self.operating_point is None else self.operating_point
@@ -377,7 +377,7 @@ class DetectorChoice:
 
 
 def detector_options(others: str = "") -> Decorator:
-    """The options of a detector, as a `DetectorChoice` named `choice`; `others` it takes too."""
+    """Declare a detector's options, as a `DetectorChoice` named `choice`; `others` extends the help."""
     return gathered(
         DetectorChoice,
         "choice",
@@ -421,7 +421,7 @@ class JudgeChoice:
     operating_point: str | None = None
 
     def open(self) -> Detector:
-        """The detector with its reader. Raises `InputError` for what cannot be loaded."""
+        """Load the detector with its reader. Raises `InputError` for what cannot be loaded."""
         from lrp4rag.judge import Detector
 
         if self.detector_name == "none":
@@ -431,7 +431,7 @@ class JudgeChoice:
 
 
 def judge_options(*more: Decorator) -> Decorator:
-    """A detector and its reader as a `JudgeChoice` named `choice`; `more` are options of its other fields."""
+    """Declare a detector and its reader, as a `JudgeChoice` named `choice`; `more` are its other fields."""
     return gathered(
         JudgeChoice,
         "choice",
@@ -450,7 +450,7 @@ def judge_options(*more: Decorator) -> Decorator:
 
 
 def shown_command() -> str:
-    """The command as given, of each path its last part only: pages name no folders of a machine."""
+    """Return the command as typed, with the last part of each path: pages name no folders of a machine."""
     words = []
     for word in shlex.split(click.get_current_context().find_root().obj):
         name, sign, value = word.rpartition("=")

@@ -1,4 +1,4 @@
-"""The page's own files, one source for the server's page and for that of one analysis: styles and scripts."""
+"""Styles and scripts of the server's page and of the page of one verdict."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ SERVER_SCRIPTS = (
 
 @cache
 def asset(name: str) -> str:
-    """The text of one of the files."""
+    """Return the text of a file."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def joined(names: tuple[str, ...]) -> str:
-    """Several of the files as one."""
+    """Join files."""
     return "\n".join(map(asset, names))
 
 
 def content_policy(script: str, style: str, *others: str) -> str:
-    """A content-security policy under which nothing runs and nothing loads but these sources, and no script
-    makes markup of text."""
+    """Return a content-security policy under which only these sources run and load, and no script makes
+    markup of text."""
     sources = (f"default-src 'none'; script-src {script}; style-src {style}", *others)
     return "; ".join(
         (
@@ -62,5 +62,5 @@ def content_policy(script: str, style: str, *others: str) -> str:
 
 
 def hash_source(content: str) -> str:
-    """What allows an inline script or style of this content, and no other."""
+    """Return the source that allows an inline script or style of this content, and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -40,7 +40,7 @@ def print_card(card: Card, *, as_json: bool = False) -> None:
 
 
 def render_card(card: Card) -> RenderableType:
-    """What a detector is, and its cross-validated metrics beside the controls."""
+    """Show a detector's facts, and its cross-validated metrics beside the controls."""
     facts = Table.grid(padding=(0, 2))
     for name, value in _facts(card).items():
         facts.add_row(Text(name, style="dim"), Text(value))
@@ -56,7 +56,7 @@ def render_card(card: Card) -> RenderableType:
 
 
 def _beside(former: FormerEvidence) -> list[RenderableType]:
-    """A former detector, this one, and in words whether it is better."""
+    """Compare a former detector with this one."""
     rows = {f"{one_line(former.former, 40)} (before)": former.before, "this (now)": former.now}
     of = f"{former.responses} responses of {former.sources} sources, {former.hallucinated} hallucinated"
     if former.left_out:
@@ -73,7 +73,7 @@ def _beside(former: FormerEvidence) -> list[RenderableType]:
 
 
 def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
-    """One row of values per name, each above its interval."""
+    """Build a table with one row per name, each value above its interval."""
     columns = [name for name in COLUMNS if any(name in metrics for metrics in rows.values())]
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0))
     table.add_column("", min_width=14, max_width=14)

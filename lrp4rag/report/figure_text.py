@@ -1,4 +1,4 @@
-"""Text in figures: what users named shows as it is named, and mathematics are ours only."""
+"""Draw names of users in figures as they are, and only our own mathematics as such."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ _NO_CHARACTERS = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 
 
 def label(name: str, limit: int = NAME) -> str:
-    """A user's name for a title, a tick or a legend, where matplotlib leaves out what begins with "_"."""
+    """Shorten a user's name for a title, a tick or a legend, where matplotlib hides what begins with "_"."""
     line = one_line(name, limit)
     return f" {line}" if line.startswith("_") else line
 
 
 @contextmanager
 def drawing(*, mathematics: bool = False) -> Iterator[None]:
-    """To draw a figure in: new text is just that, also where seaborn lays it out before `plain_text`."""
+    """Draw a figure in this context: new text is plain, also where seaborn lays it out before
+    `plain_text`."""
     import matplotlib as mpl
 
     with warnings.catch_warnings(), mpl.rc_context({"text.parse_math": mathematics}):
@@ -68,7 +69,7 @@ def plain_text(drawn: Figure) -> None:
 
 
 def png_of(drawn: Figure, dpi: int) -> bytes:
-    """A finished figure as PNG."""
+    """Render a finished figure as PNG."""
     content = io.BytesIO()
     save_as(drawn, content, "png", dpi=dpi)
     return content.getvalue()
@@ -103,6 +104,6 @@ def _shown(text: str) -> str:
 
 
 def _is_ours(text: str) -> bool:
-    """Whether it has no mathematics but ours. Text without any stays as it was: matplotlib may yet write
-    numbers in it."""
+    """Say whether a text has no mathematics but ours. Text without any stays as it was: matplotlib may yet
+    write numbers in it."""
     return "$" not in _OURS.sub("", text)

@@ -41,7 +41,7 @@ class Painter:
         self._length = 0
 
     def paint(self, token: GeneratedToken) -> Text | None:
-        """The text that this token completes; the tokens of one character count together."""
+        """Return the text that this token completes; the tokens of one character count together."""
         summed = token.by_segment if self._waiting is None else self._waiting + token.by_segment
         if not token.text:
             self._waiting = summed
@@ -54,7 +54,7 @@ class Painter:
         return Text(visible(text), style=style(from_passages(summed))) if text else None
 
     def rest(self, generation: Generation) -> Text:
-        """What tokens left incomplete at the end."""
+        """Return the characters that tokens left incomplete at the end."""
         shade = "" if self._waiting is None else style(from_passages(self._waiting))
         return Text(visible(generation.response[self._length :]), style=shade)
 
@@ -85,12 +85,12 @@ class TokenPrinter:
 
 
 def style(share: float) -> str:
-    """How a token with this share of relevance from the passages is shown."""
+    """Return the style of a token by the share of its relevance from the passages."""
     return f"{INK} {STYLES[min(int(share * len(STYLES)), len(STYLES) - 1)]}"
 
 
 def render_legend(console: Console) -> Text | None:
-    """What the colours mean, where the console has any."""
+    """Explain the colours; None without colours."""
     if console.no_color or console.color_system is None:
         return None
     text = Text("relevance from the passages: ", style="dim")
@@ -101,14 +101,14 @@ def render_legend(console: Console) -> Text | None:
 
 
 def render_response(generation: Generation) -> Text:
-    """The whole response in colour."""
+    """Render the response in colour."""
     painter = Painter()
     parts = [part for token in generation.tokens if (part := painter.paint(token)) is not None]
     return Text.assemble(*parts, painter.rest(generation))
 
 
 def render_totals(generation: Generation, stopped: str = "stopped by its condition") -> RenderableType:
-    """Each segment's relevance over the response, the leading passage, and how it ended."""
+    """Render each segment's relevance, the leading passage, and how the response ended."""
     encoded = generation.relevance.encoded
     endings = {
         "end": "ended by itself",
@@ -121,7 +121,7 @@ def render_totals(generation: Generation, stopped: str = "stopped by its conditi
 
 
 def record_token(token: GeneratedToken) -> dict[str, Any]:
-    """A token as JSON values: its relevance in logits, by segment and in all."""
+    """Return a token as JSON values: its relevance in logits, by segment and in total."""
     return {
         "token": token.id,
         "text": token.text,
@@ -133,7 +133,7 @@ def record_token(token: GeneratedToken) -> dict[str, Any]:
 
 
 def record_generation(generation: Generation) -> dict[str, Any]:
-    """The response as JSON values; `relevance` and `total` are sums over its tokens, in logits.
+    """Return the response as JSON values; `relevance` and `total` are sums over its tokens, in logits.
 
     `passage` counts from 1, and is null where no passage has positive relevance.
     """
@@ -252,5 +252,5 @@ def _by_name(names: tuple[str, ...], by_segment: Array) -> dict[str, float]:
 
 
 def _number(value: float) -> float:
-    """A Python float with the digits that a float32 has."""
+    """Return a float with the digits of a float32."""
     return float(str(np.float32(value)))

@@ -42,12 +42,11 @@ _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def html_page(analysis: Analysis, *, detector: str | None = None, decision: Decision | None = None) -> str:
-    """The page: verdict, answer and passages, with what each sentence rests on and what contradicts it; for
-    experts the numbers, and the prompt shaded by relevance.
+    """Build the page: verdict, answer and passages, with what each sentence rests on and what contradicts
+    it; for experts the numbers, and the prompt shaded by relevance.
 
-    Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in
-    the small print; `decision` is what a policy does with the response. Encode the page as UTF-8.
-    """
+    Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in the small
+    print; `decision` is what a policy does with the response. Encode the page as UTF-8."""
     encoded, verdict = analysis.encoded, analysis.verdict
     pieces = cut(encoded.prompt_offsets, len(encoded.text))
     response_pieces = cut(encoded.response_offsets, len(encoded.response))
@@ -79,13 +78,14 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Deci
 
 
 def html_summary(analysis: Analysis) -> str:
-    """The verdict, the response with its suspect spans marked, and what each sentence rests on."""
+    """Build a fragment for notebooks: verdict, response with suspect spans, and what each sentence rests
+    on."""
     page = html_template("summary.html.j2").render(summary=summary_of(analysis))
     return encodable(page)
 
 
 def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[str, Any]:
-    """What the template of a summary shows; `decision` is what a policy does with the response."""
+    """Return the values of the summary's template; `decision` is what a policy does with the response."""
     verdict, response = analysis.verdict, analysis.encoded.response
     pieces, end = list[tuple[str, str]](), 0
     for span in sorted(verdict.spans, key=lambda span: span.start):
@@ -136,7 +136,7 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
 
 
 def _view_data(analysis: Analysis, decision: Decision | None) -> dict[str, Any]:
-    """What the page's scripts show, as a reply of the server has it."""
+    """Return the data of the page's scripts, as in a reply of the server."""
     example = analysis.example
     return {
         "question": example.question,
@@ -146,7 +146,7 @@ def _view_data(analysis: Analysis, decision: Decision | None) -> dict[str, Any]:
 
 
 def _rows(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str, Any]:
-    """What shades the prompt."""
+    """Return the relevance that shades the prompt."""
     low, high = _bar_range(sentences)
     data = {
         "levels": LEVELS,

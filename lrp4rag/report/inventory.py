@@ -1,4 +1,4 @@
-"""What a store holds, and why responses failed, printed."""
+"""Print what a store holds, and why responses failed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def print_inventory(inventory: Inventory, *, as_json: bool) -> None:
 
 
 def reasons_table(reasons: Sequence[Reason]) -> str:
-    """A line for each reason: how many responses, the first one's id, and what happened to it."""
+    """Build a line per reason: the number of responses, the id of the first, and its error."""
     lines = [f"{'count':>6}  {'first':<24} reason"]
     for reason in reasons[:MOST]:
         lines.append(f"{reason.count:>6}  {one_line(reason.first, 24):<24} {one_line(reason.reason, 300)}")

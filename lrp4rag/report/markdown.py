@@ -1,4 +1,4 @@
-"""Text of users in Markdown: it says what it says, and makes no structure.
+"""Escape text of users in Markdown, so that it makes no structure.
 
 Names of generators, readers, stores and files stand in our pages. What could start a tag, a link, an image, a
 code span, a heading, a list, emphasis or a cell of a table is escaped, and nothing else is: "log_prob" and
@@ -41,7 +41,7 @@ _AT_START = re.compile(r"^(\d{1,9}(?=[.)](?: |$)))?([-+=#](?=[-=#]*(?: |$))|(?<=
 
 
 def text(value: object) -> Markdown:
-    """The value on one line, escaped, without white space before it; `Markdown` is given back as it is."""
+    """Escape a value and put it on one line; `Markdown` stays."""
     if isinstance(value, Markdown):
         return value
     line = _SPECIAL.sub(_escaped, _one_line(value).lstrip())
@@ -49,7 +49,7 @@ def text(value: object) -> Markdown:
 
 
 def code(value: object, *, cell: bool = False) -> Markdown:
-    """A code span, in which nothing can be escaped: its fence is longer than any run of backticks in it.
+    """Make a code span, whose fence is longer than any run of backticks in it: nothing is escaped there.
 
     In a `cell` of a table bars end it even there.
     """
@@ -62,17 +62,17 @@ def code(value: object, *, cell: bool = False) -> Markdown:
 
 
 def code_line(value: object) -> Markdown:
-    """A line of an indented block, where everything but a line break is literal."""
+    """Make a line of an indented block, where everything but a line break is literal."""
     return Markdown(_one_line(value))
 
 
 def strong(value: object) -> Markdown:
-    """Text in bold."""
+    """Make text bold."""
     return Markdown(f"**{text(value).strip()}**")
 
 
 def emphasised(value: object) -> Markdown:
-    """Text in italics."""
+    """Make text italic."""
     return Markdown(f"*{text(value).strip()}*")
 
 

@@ -27,7 +27,7 @@ METRICS = {
 
 
 def verdict(interval: Interval, null: float = 0.0) -> Verdict:
-    """Whether a claim that a value exceeds `null` holds: by where its interval lies, and by nothing else."""
+    """Judge a claim that a value exceeds `null`, by its interval alone."""
     if interval.low is not None and interval.low > null:
         return "holds"
     if interval.high is not None and interval.high < null:
@@ -123,8 +123,8 @@ def slug(name: str) -> str:
 
 
 def markdown(table: pd.DataFrame) -> Markdown:
-    """A table of words. What is in a cell stays in it; `Markdown` must be in columns of objects, for pandas
-    makes plain strings of it in others."""
+    """Render a table of words. What is in a cell stays in it; `Markdown` must be in columns of objects, for
+    pandas makes plain strings of it in others."""
     lines: list[list[str]] = [[text(name) for name in table.columns], ["---"] * table.shape[1]]
     lines += [[text(item) for item in row] for row in table.itertuples(index=False)]
     return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")

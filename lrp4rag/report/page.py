@@ -1,4 +1,4 @@
-"""What the page shows: text in pieces, the relevance that shades them, and both in the order of the text."""
+"""Cut prompt and response into pieces for the page, with the relevance that shades them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class View:
 
 
 def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
-    """By sentence: the mean over its tokens; from the token rows where there are no sentence rows."""
+    """Average relevance over each sentence's tokens; from the token rows without sentence rows."""
     offsets = analysis.encoded.response_offsets
     masks = [tokens_in(offsets, [(sentence.start, sentence.end)]) for sentence in analysis.verdict.sentences]
     weights = np.array([mask / mask.sum() for mask in masks]).reshape(-1, len(offsets))
@@ -113,7 +113,7 @@ def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
 
 
 def token_view(analysis: Analysis, pieces: list[Piece], response_pieces: list[Piece]) -> View | None:
-    """By piece of the response: the sum over its tokens (most often one); None without token rows."""
+    """Sum relevance over the tokens of each piece of the response; None without token rows."""
     if analysis.token_rows is None:
         return None
     rows = sum_over(sum_over(analysis.token_rows, pieces).T, response_pieces).T
@@ -138,13 +138,13 @@ def _view(rows: Rows, bars: Rows) -> View:
 
 
 def level(value: float, scale: float) -> int:
-    """The step of shading, -LEVELS..LEVELS; as the page's script computes it."""
+    """Return the step of shading, -LEVELS..LEVELS, as the page's script does."""
     steps = min(math.floor(abs(value) / scale * LEVELS + 0.5), LEVELS)
     return int(math.copysign(steps, value))
 
 
 def significant(value: float) -> float:
-    """The value with 3 significant digits."""
+    """Round to 3 significant digits."""
     return float(f"{value:.3g}")
 
 
@@ -167,7 +167,7 @@ class Place:
 
 
 def contradicted_places(analysis: Analysis) -> list[Place]:
-    """Where the prompt has what contradicts the response."""
+    """Return the characters of the prompt that contradict the response."""
     starts = [start for start, _ in analysis.encoded.spans[FIRST_PASSAGE:]]
     return [
         Place(
@@ -203,7 +203,7 @@ class Run:
 
 
 def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View, places: Sequence[Place] = ()) -> list[Run]:
-    """The prompt's segments in the order of its text, with notes on the characters of `places`."""
+    """Return the prompt's segments in the order of its text, with notes on the characters of `places`."""
     runs: list[Run] = []
     shaded = iter(view.mean if view.mean.size else ())
     for piece in pieces:
@@ -224,7 +224,7 @@ def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View, places: Seque
 
 
 def _noted(text: str, piece: Piece, places: Sequence[Place]) -> Iterable[tuple[str, str]]:
-    """The characters of a piece, cut where a place begins or ends, with the notes on each; "" for none."""
+    """Cut a piece where a place begins or ends; yield each part with its notes."""
     edges = {edge for place in places for edge in (place.start, place.end) if piece.start < edge < piece.end}
     for start, end in pairwise(sorted({piece.start, piece.end} | edges)):
         notes = dict.fromkeys(place.note for place in places if place.start <= start < place.end)
@@ -236,7 +236,7 @@ def _only_breaks(text: str) -> bool:
 
 
 def _after_passage(runs: list[Run], name: str) -> bool:
-    """Whether nothing but line breaks separates a part of segment `name` from a passage before it."""
+    """Say whether only line breaks separate a part of segment `name` from a passage before it."""
     if not runs or runs[-1].name == name:
         return len(runs) > 1 and runs[-2].kind == "passage" and all(p.kind == "break" for p in runs[-1].parts)
     return runs[-1].kind == "passage"

@@ -1,4 +1,4 @@
-"""One figure per analysis as PNG: relevance along the response, by segment and by prompt token."""
+"""Plot a verdict as PNG: relevance along the response, by segment and by prompt token."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def png(analysis: Analysis, path: Path) -> None:
 
 
 def figure(analysis: Analysis) -> Figure:
-    """The figure itself; it belongs to no window and to no global state."""
+    """Draw the figure, without a window or global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -102,8 +102,7 @@ def _line(analysis: Analysis, ax: Axes) -> None:
 
 
 def _probabilities(analysis: Analysis, ax: Axes) -> None:
-    """That each token is hallucinated, with the threshold from which those of a suspect sentence are
-    marked."""
+    """Probability that each token is hallucinated, with the threshold from which tokens are marked."""
     import seaborn as sns
 
     marks = analysis.verdict.marks

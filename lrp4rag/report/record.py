@@ -1,4 +1,4 @@
-"""The machine-readable record of one analysis: what `--json` writes."""
+"""Write a verdict as JSON values: what `--json` prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lrp4rag.report.words import reasons_of
 def record(
     analysis: Analysis, *, prevalence: float | None = None, decision: Decision | None = None
 ) -> dict[str, Any]:
-    """The verdict and its evidence as JSON values: no array, no NaN, offsets into `response`.
+    """Return the verdict and its evidence as JSON values, with offsets into `response`.
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
     `abstained`, for what `unlike` tells, and where the response states nothing. A sentence's `status` is
@@ -139,5 +139,5 @@ def _reason(reason: Reason) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | None:
-    """A Python float: NumPy's are no JSON, and neither is NaN."""
+    """Return a Python float; NumPy's are no JSON, and NaN becomes null."""
     return float(value) if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""How pages in HTML and in Markdown are made of templates: every value in them is escaped."""
+"""Load templates of pages in HTML and Markdown, which escape every value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 @cache
 def html_template(name: str, folder: Path = FOLDER) -> Template:
-    """A template of a folder, by default this one. Every value is escaped but `Markup`, and control
+    """Load a template of a folder, by default this one. Every value is escaped but `Markup`, and control
     characters and marks that reorder text are shown, as on a terminal; a name that is not given is an
     error."""
     environment = Environment(
@@ -32,16 +32,16 @@ def html_template(name: str, folder: Path = FOLDER) -> Template:
 
 
 def encodable(page: str) -> str:
-    """The page with "?" for each lone surrogate (from a JSON escape, say), which has no encoding."""
+    """Replace each lone surrogate (of a JSON escape, say), which has no encoding, by "?"."""
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def markdown_templates(folder: Path) -> Environment:
-    """The templates of a folder. Every value is escaped but `Markdown`; a name that is not given is an error.
+    """Load the templates of a folder. Every value is escaped but `Markdown`; a name that is not given is an
+    error.
 
-    Text that a template joins is escaped as a whole, what a macro gives too: `safe` marks that as meant.
-    In code, filters are `code` (a span), `code(cell=True)` (in a table) and `code_line` (in a block).
-    """
+    Text that a template joins is escaped as a whole, what a macro gives too: `safe` marks that as meant. In
+    code, filters are `code` (a span), `code(cell=True)` (in a table) and `code_line` (in a block)."""
     # Not autoescape, which escapes for HTML what is joined with something safe.
     environment = Environment(
         loader=FileSystemLoader(folder),

@@ -68,9 +68,9 @@ def render(
 
 
 def render_line(analysis: Analysis) -> Text:
-    """One example of many: id, probability, verdict, and what is most suspect: a contradicted value, or
-    else the likeliest sentence to be hallucinated (the one with the lowest relevance, of a detector without
-    tokens). Terminals cut the line, pipes have all of it."""
+    """Render one example of many: id, probability, verdict, and what is most suspect: a contradicted value,
+    or else the likeliest sentence to be hallucinated (the one with the lowest relevance, of a detector
+    without tokens). Terminals cut the line, pipes have all of it."""
     verdict = analysis.verdict
     word, style = _outcome(verdict)
     probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
@@ -124,8 +124,8 @@ class Tally:
 
 
 def render_summary(tally: Tally) -> Text:
-    """How many of the examples are flagged, their mean probability, and which took longest; on a line of its
-    own the prevalence that probabilities are for, where one is given."""
+    """Render how many examples are flagged, their mean probability, which took longest, and the
+    prevalence."""
     text = Text(f"{tally.examples} {'example' if tally.examples == 1 else 'examples'}")
     if tally.judged:
         text.append(f", {tally.flagged} flagged", style="bold red" if tally.flagged else "bold green")
@@ -212,14 +212,14 @@ def _sentences(analysis: Analysis) -> Table:
 
 
 def _suspicion(sentence: Sentence) -> tuple[Text, Text]:
-    """Its probability, on the scale of the verdict's threshold, and its status."""
+    """Return a sentence's probability, on the scale of the verdict's threshold, and its status."""
     stating = sentence.probability is not None and sentence.status != "states nothing"
     number = Text(f"{sentence.probability:.2f}" if stating else "")
     return number, Text(sentence.status, style=SUSPECT if sentence.suspect else "")
 
 
 def _outcome(verdict: Verdict) -> tuple[str, str]:
-    """The verdict in a word, and its style."""
+    """Return the verdict in a word, and its style."""
     if verdict.hallucinated is None:
         return "evidence" if verdict.threshold is None else "no verdict", "bold"
     return ("hallucinated", "bold red") if verdict.hallucinated else ("grounded", "bold green")

@@ -24,7 +24,7 @@ DPI = 150
 
 
 def unit_record(id_: str, relevance: UnitRelevance) -> dict[str, Any]:
-    """What `lrp4rag attribute --json` prints of one example; relevance in logits."""
+    """Return what `lrp4rag attribute --json` prints of an example; relevance in logits."""
     return {
         "id": id_,
         "composite": relevance.composite,
@@ -39,7 +39,7 @@ def unit_record(id_: str, relevance: UnitRelevance) -> dict[str, Any]:
 
 
 def render_units(id_: str, relevance: UnitRelevance) -> RenderableType:
-    """A table of rows by columns where there are few columns, of each row's strongest otherwise."""
+    """Render a table of rows by columns; with many columns, the strongest of each row."""
     what = f"{relevance.target} logit, {relevance.composite}"
     if relevance.layer:
         what += f", residual stream before layer {relevance.layer}"
@@ -113,7 +113,7 @@ def _strongest(relevance: UnitRelevance) -> Table:
 
 
 def _label(unit: Unit) -> str:
-    """A column's heading; "passage 1" becomes "p1", which leaves the text some room."""
+    """Shorten a column's heading: "passage 1" becomes "p1"."""
     return re.sub(r"^passage (\d+)$", r"p\1", one_line(unit.label, 20))
 
 

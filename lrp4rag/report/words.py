@@ -1,4 +1,4 @@
-"""What every report says in the same words: verdicts, reasons, sources of relevance, times and lengths."""
+"""Word verdicts, reasons, sources of relevance, times and lengths, the same in every report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REASONS = {
     "opposite polarity": "how well places that say the opposite match: {}",
     "polarity's lead": "how much better places that say the opposite match: {}",
 }
-"""By feature, the mean over a sentence's tokens that was read."""
+"""By feature, words for the mean over a sentence's tokens."""
 VALUE_LENGTH = 60
 """Characters that are shown of a value."""
 _PERCENT = {
@@ -88,7 +88,7 @@ _PERCENT = {
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """The verdict as a phrase, with the probability of hallucination where there is one."""
+    """Word the verdict, with the probability of hallucination where there is one."""
     if verdict.threshold is None:
         return "Evidence only, no detector"
     if verdict.states_nothing or verdict.probability is None:
@@ -109,7 +109,7 @@ def _sentences(count: int) -> str:
 
 
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
-    """The verdict's reasons, with their words: contradicted and computed values first, then features."""
+    """Return the verdict's reasons with their words: contradicted and computed values, then features."""
     reasons = list[Reason]()
     for number, sentence in enumerate(verdict.sentences):
         for contradiction in verdict.contradictions:
@@ -125,7 +125,7 @@ def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
 
 
 def computed_words(value: Computed) -> str:
-    """How a value follows from those of a passage: `"42": computed, 24 + 18 (passage 1)`."""
+    """Word how a value follows from those of a passage: `"42": computed, 24 + 18 (passage 1)`."""
     words = one_line(value.words, 2 * VALUE_LENGTH)
     return f'"{one_line(value.text, VALUE_LENGTH)}": computed, {words} (passage {value.passage + 1})'
 
@@ -135,7 +135,7 @@ def _which(number: int, verdict: Verdict) -> str:
 
 
 def reason_words(reason: Reason, verdict: Verdict) -> str:
-    """One line: which sentence, what was read, and the middle half of what faithful sentences have."""
+    """Word a reason: sentence, feature and value, and the middle half of faithful sentences."""
     if reason.words or reason.value is None:
         return reason.words
     percent = reason.feature in _PERCENT
@@ -147,8 +147,7 @@ def reason_words(reason: Reason, verdict: Verdict) -> str:
 
 
 def main_reasons(verdict: Verdict, generator: str | None) -> list[str]:
-    """Contradictions, the features that moved the verdict most, and what its known generator adds, a line
-    each."""
+    """Word the reasons and what the known generator adds, a line each."""
     lines = [reason.words for reason in reasons_of(verdict)]
     if verdict.shift:
         often = "more" if verdict.shift > 0 else "less"
@@ -160,7 +159,7 @@ def main_reasons(verdict: Verdict, generator: str | None) -> list[str]:
 
 
 def rests_on(sentence: Sentence) -> str:
-    """The passage that a sentence rests on most, with its relevance in logits."""
+    """Name the passage that a sentence rests on most, with its relevance in logits."""
     if not sentence.by_passage:
         return "not attributed"
     if sentence.passage is None:
@@ -169,8 +168,8 @@ def rests_on(sentence: Sentence) -> str:
 
 
 def contradiction_words(span: SuspectSpan) -> list[str]:
-    """What passages have in place of the values of a suspect span, a line each: `"18 weeks": passage 2 has
-    "16 weeks" (characters 40..48, margin 3.1 nats, relevance +0.4)`."""
+    """Word what passages have in place of the values of a suspect span, a line each: `"18 weeks": passage 2
+    has "16 weeks" (characters 40..48, margin 3.1 nats, relevance +0.4)`."""
     return list(dict.fromkeys(map(_contradiction_words, span.contradictions)))
 
 
@@ -190,7 +189,7 @@ def _instead(contradiction: Contradiction) -> str:
 
 
 def figure_words(verdict: Verdict) -> str:
-    """What the figures in `contradiction_words` are; "" where nothing is contradicted."""
+    """Explain the figures in `contradiction_words`; "" where nothing is contradicted."""
     contradictions = [contradiction for span in verdict.spans for contradiction in span.contradictions]
     margin = "Margin: how much likelier the reader finds the passage's words than the response's, in nats."
     relevance = "Relevance: how much more the passage speaks for its words than for those, in logits."
@@ -199,7 +198,7 @@ def figure_words(verdict: Verdict) -> str:
 
 
 def unlike_words(verdict: Verdict) -> list[str]:
-    """In which ways the example is unlike the training data, a line each."""
+    """Word how the example is out of the training distribution, a line each."""
     return [
         f"{'unlike the training data' if deviation.decides else 'caution'}: {deviation.words}"
         for deviation in verdict.unlike
@@ -207,7 +206,7 @@ def unlike_words(verdict: Verdict) -> list[str]:
 
 
 def reader_words(reader: dict[str, Any]) -> str:
-    """A reader's identity as a phrase, as far as it is known."""
+    """Word a reader's identity, as far as it is known."""
     words = str(reader.get("name", "unknown reader"))
     if "chat_template" in reader:
         words += ", chat template" if reader["chat_template"] else ", raw prompt"
@@ -219,7 +218,7 @@ def reader_words(reader: dict[str, Any]) -> str:
 
 
 def time_words(seconds: dict[str, float]) -> str:
-    """Where time went, in the order in which it went."""
+    """Word the times, in their order."""
     if not seconds:
         return "not measured"
     parts = ", ".join(f"{visible(what)} {spent:.1f} s" for what, spent in seconds.items())
@@ -227,6 +226,6 @@ def time_words(seconds: dict[str, float]) -> str:
 
 
 def token_words(encoded: Encoded) -> str:
-    """The lengths, and what truncation removed."""
+    """Word the lengths, and what truncation removed."""
     words = f"{len(encoded.prompt_ids)} prompt and {len(encoded.response_ids)} response tokens"
     return f"{words}, {encoded.dropped} dropped by truncation" if encoded.dropped else words
