@@ -142,7 +142,7 @@ class Checkpoint(BaseModel):
 
     @property
     def text(self) -> str:
-        """It as canonical JSON: what is stored, and what is kept elsewhere."""
+        """The checkpoint as canonical JSON, which is stored, and kept elsewhere."""
         return canonical(self.model_dump()).decode()
 
     @property
@@ -151,7 +151,7 @@ class Checkpoint(BaseModel):
 
     @property
     def signed(self) -> bool:
-        """Whether the signature is one of the key that it names."""
+        """Whether the signature is valid for the key that it names."""
         content = _signed_bytes(self.model_dump(exclude={"signature"}))
         try:
             public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.key))
@@ -167,7 +167,7 @@ class Checkpoint(BaseModel):
 
     @classmethod
     def parse(cls, text: str) -> Checkpoint:
-        """One that was kept elsewhere. Raises `InputError` for what is none, or is not signed."""
+        """Read a checkpoint that was kept elsewhere. Raises `InputError` for an invalid or unsigned one."""
         try:
             checkpoint = cls.model_validate(parse(text))
         except ValueError as error:
@@ -266,8 +266,8 @@ def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint
         raise LRP4RAGError("the log is empty: there is nothing to sign yet")
     newest = select(CHECKPOINTS.c.checkpoint).order_by(CHECKPOINTS.c.number.desc()).limit(1)
     last = connection.scalar(newest)
-    if last is not None and (found := _still_holds(last, head, key)):
-        return found
+    if last is not None and (checkpoint := _still_holds(last, head, key)):
+        return checkpoint
     checkpoint = sign(
         key,
         number=head.checkpoints + 1,

@@ -82,12 +82,13 @@ def check_entries(connection: Connection, progress: Progress) -> Iterator[Proble
     expected = 1
     for sequence, group in groupby(streamed(connection, joined), key=lambda row: row.sequence):
         row = next(group)
-        kept = {one.name: salted_hash(one.salt, one.text) for one in (row, *group) if one.name is not None}
+        texts = [text for text in (row, *group) if text.name is not None]
+        kept = {text.name: salted_hash(text.salt, text.text) for text in texts}
         named = named_texts(row.record)
-        found = [*_check_entry(row, expected, progress.head)]
+        problems = [*_check_entry(row, expected, progress.head)]
         if kept or named:
-            found += _check_texts(named, kept, erased=is_erased(connection, sequence))
-        yield from (Problem(sequence, what) for what in found)
+            problems += _check_texts(named, kept, erased=is_erased(connection, sequence))
+        yield from (Problem(sequence, what) for what in problems)
         progress.entries, progress.head, expected = progress.entries + 1, str(row.hash), sequence + 1
 
 
@@ -150,7 +151,7 @@ def check_checkpoints(connection: Connection, progress: Progress) -> Iterator[Pr
 
 
 def check_outside(connection: Connection, progress: Progress, outside: Checkpoint) -> Iterator[Problem]:
-    """The problems with a checkpoint that was kept elsewhere, after all others were progress."""
+    """The problems with a checkpoint that was kept elsewhere, read after all others."""
     if not outside.signed or outside.key != (progress.key or outside.key):
         yield Problem(None, "the checkpoint kept elsewhere is not of the log's key: give this log's")
         return
@@ -175,23 +176,23 @@ def _check_checkpoint(
     if row.number != expected:
         yield f"those from {expected} on are missing before it, or it was renumbered: restore a backup"
     try:
-        found = Checkpoint.stored(row.checkpoint)
+        checkpoint = Checkpoint.stored(row.checkpoint)
     except ValueError:
         yield "it was changed, and is no checkpoint any more: restore a backup"
         return
-    if found.number != row.number:
+    if checkpoint.number != row.number:
         yield "its number was changed: restore a backup"
-    if found.previous != previous:
+    if checkpoint.previous != previous:
         yield "it does not follow the one before, so one was changed, put in or moved: restore a backup"
-    progress.key = progress.key or found.key
-    if found.key != progress.key or not found.signed:
+    progress.key = progress.key or checkpoint.key
+    if checkpoint.key != progress.key or not checkpoint.signed:
         yield "it is not signed by the log's key, so it was forged or changed: do not trust what it signs"
         return
-    progress.last = found
-    hash = _hash_at(connection, found.sequence)
-    if hash != found.hash:
+    progress.last = checkpoint
+    hash = _hash_at(connection, checkpoint.sequence)
+    if hash != checkpoint.hash:
         state = "missing" if hash is None else "another"
-        yield f"entry {found.sequence}, which it signs, is {state}: the chain was cut or rewritten"
+        yield f"entry {checkpoint.sequence}, which it signs, is {state}: the chain was cut or rewritten"
 
 
 def _hash_at(connection: Connection, sequence: int) -> object:
@@ -205,10 +206,10 @@ MOST = 1000
 def verify(connection: Connection, pinned: str | None, outside: Checkpoint | None) -> Verification:
     """Read a log within one transaction. Memory does not grow with it."""
     progress = Progress(key=pinned)
-    found = list(islice(_problems(connection, progress, outside), MOST))
-    if len(found) == MOST:
-        found.append(Problem(None, f"the reading ended after {MOST:,} problems: restore a backup"))
-    return Verification(**vars(progress), pinned=pinned is not None, problems=found)
+    problems = list(islice(_problems(connection, progress, outside), MOST))
+    if len(problems) == MOST:
+        problems.append(Problem(None, f"the reading ended after {MOST:,} problems: restore a backup"))
+    return Verification(**vars(progress), pinned=pinned is not None, problems=problems)
 
 
 def _problems(connection: Connection, progress: Progress, outside: Checkpoint | None) -> Iterator[Problem]:

@@ -75,7 +75,9 @@ def evaluate(
     Raises `InputError` where no example could be replayed, and for too few to estimate from.
     """
     failures = dict(extraction.failures)
-    judged = _judgements(detector, [one for one in examples if one.id not in failures], extraction, failures)
+    judged = _judgements(
+        detector, [example for example in examples if example.id not in failures], extraction, failures
+    )
     rows, judgements = Rows(extraction.store, tuple(judged)), list(judged.values())
     if estimate:
         detector, judgements = detector.at_estimated_prevalence(judgements)
@@ -169,13 +171,15 @@ def _localisation(
     assessments: Sequence[Assessment], rows: Rows, threshold: float, resamples: int
 ) -> Localisation | None:
     """Of a model that scores tokens, where there are enough sources for the controls to learn from."""
-    scores = [one.scores for one in assessments if one.scores is not None]
+    scores = [assessment.scores for assessment in assessments if assessment.scores is not None]
     marks = assessments[0].marks
     if marks is None or len(scores) < len(assessments):
         return None
     tokens = tokens_of(rows, {})
     log_odds = np.concatenate([one.among for one in scores])
-    of_claims = [one.claims.probabilities for one in assessments if one.claims is not None]
+    of_claims = [
+        assessment.claims.probabilities for assessment in assessments if assessment.claims is not None
+    ]
     suspect = np.append((np.concatenate(of_claims) >= threshold) & tokens.stating, [False])[tokens.sentence]
     verdicts = np.array([[one.probability or 0.0 for one in assessments]])
     predictions = TokenPredictions(

@@ -76,19 +76,19 @@ def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[
         "faithfulness": (np.array([one.faithfulness or 0.0 for one in results]) * faithful, faithful),
     }
 
-    def values(weights: Scores) -> Values:
-        found = dict.fromkeys(_OF_VERDICTS, np.full(len(weights), np.nan))
+    def measure(weights: Scores) -> Values:
+        values = dict.fromkeys(_OF_VERDICTS, np.full(len(weights), np.nan))
         if judged.any():
-            found |= weighted_token_metrics(
+            values |= weighted_token_metrics(
                 labels[judged], scores[judged], flagged[judged], weights[:, judged]
             )
         with np.errstate(divide="ignore", invalid="ignore"):
-            found |= {
+            values |= {
                 name: (weights @ above) / (weights @ below) for name, (above, below) in quotients.items()
             }
-        return {name: found[name] for name in MEASURES}
+        return {name: values[name] for name in MEASURES}
 
-    return values
+    return measure
 
 
 def groups_of(results: Sequence[Result]) -> NDArray[np.str_]:

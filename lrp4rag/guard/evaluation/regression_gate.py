@@ -66,7 +66,7 @@ class Gate:
 
     @property
     def sources(self) -> int:
-        return len({one.source for one in self.pairs.results})
+        return len({result.source for result in self.pairs.results})
 
     @property
     def newly_wrong(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Gate:
         return tuple(new.id for old, new in both if old.flagged is not None and new.flagged is None)
 
     def _in(self, state: State) -> tuple[str, ...]:
-        return tuple(name for name, one in self.changes.items() if one.state == state)
+        return tuple(name for name, change in self.changes.items() if change.state == state)
 
     def _turned(self, before: bool, now: bool) -> tuple[str, ...]:
         both = zip(self.pairs.before, self.pairs.results, strict=True)
@@ -109,17 +109,17 @@ def compare(
     pairs = paired(results, baseline.examples)
     _require_some(pairs.results)
     names = require_gated(gated)
-    judged = np.array([one.flagged is not None for one in (*pairs.results, *pairs.before)])
+    judged = np.array([result.flagged is not None for result in (*pairs.results, *pairs.before)])
     both = judged[: len(pairs.results)] & judged[len(pairs.results) :]
     draws = Draws.of(groups_of(pairs.results), resamples)
     now, before = (draws.values(measured(some, both)) for some in (pairs.results, pairs.before))
     worse = {
-        name: now[name] - before[name] if one.better == "lower" else before[name] - now[name]
-        for name, one in MEASURES.items()
+        name: now[name] - before[name] if measure.better == "lower" else before[name] - now[name]
+        for name, measure in MEASURES.items()
     }
     drops = intervals_of({name: _defined(drop) for name, drop in worse.items()})
     if draws.counts.shape[1] < 2:  # drawing one source again and again tells nothing of others
-        drops = {name: one.model_copy(update={"low": None, "high": None}) for name, one in drops.items()}
+        drops = {name: drop.model_copy(update={"low": None, "high": None}) for name, drop in drops.items()}
     changes = {
         name: Change(
             _known(before[name][0]),
@@ -129,7 +129,7 @@ def compare(
         )
         for name, drop in drops.items()
     }
-    if all(one.state in ("undefined", "not gated") for one in changes.values()):
+    if all(change.state in ("undefined", "not gated") for change in changes.values()):
         raise InputError(f"none of the measures to be compared is defined here: {', '.join(names)}")
     return Gate(max_drop, changes, pairs, differences(baseline.made_with, made_with))
 
@@ -137,8 +137,8 @@ def compare(
 def require_comparable(examples: Iterable[Example], baseline: Saved) -> None:
     """Raises `InputError` where no example is in the baseline: what `compare` would tell after all of them
     were judged."""
-    known = {(one.id, one.judged) for one in baseline.examples}
-    _require_some(any((one.id, judged_hash(one)) in known for one in examples))
+    known = {(result.id, result.judged) for result in baseline.examples}
+    _require_some(any((example.id, judged_hash(example)) in known for example in examples))
 
 
 def _require_some(both: object) -> None:
@@ -152,7 +152,7 @@ def _require_some(both: object) -> None:
 def require_gated(names: Collection[str]) -> Collection[str]:
     """The names, or where there are none those of all measures that can fail; raises `InputError` for one
     that is no such measure."""
-    known = [name for name, one in MEASURES.items() if one.gated]
+    known = [name for name, measure in MEASURES.items() if measure.gated]
     for name in names:
         if name not in known:
             raise InputError(f"no measure '{name}' can fail; these can: {', '.join(known)}")
@@ -173,7 +173,7 @@ def state_of(drop: Interval, max_drop: float) -> State:
 
 def paired(results: Sequence[Result], before: Sequence[Result]) -> Pairs:
     """Those of the same id and texts; those before get the labels of now."""
-    known = {one.id: one for one in before}
+    known = {result.id: result for result in before}
     new, old, others = list[Result](), list[Result](), list[str]()
     for one in results:
         if (was := known.get(one.id)) is None:
@@ -183,15 +183,15 @@ def paired(results: Sequence[Result], before: Sequence[Result]) -> Pairs:
             continue
         new.append(one)
         old.append(was)
-    ids = {one.id for one in results}
+    ids = {result.id for result in results}
     return Pairs(
         tuple(new),
         tuple(
             was.model_copy(update={"labels": one.labels, "source": one.source})
             for was, one in zip(old, new, strict=True)
         ),
-        tuple(one.id for one in results if one.id not in known),
-        tuple(one.id for one in before if one.id not in ids),
+        tuple(result.id for result in results if result.id not in known),
+        tuple(result.id for result in before if result.id not in ids),
         tuple(others),
         tuple(one.id for was, one in zip(old, new, strict=True) if set(was.labels) != set(one.labels)),
     )

@@ -56,8 +56,8 @@ def kinds_table(kinds: Mapping[str, Share]) -> Table:
     table = Table(title="Kinds of hallucination", title_justify="left", title_style="bold", box=None)
     for name in ("", "responses", "flagged"):
         table.add_column(name, justify="right" if name else "left")
-    for kind, found in kinds.items():
-        table.add_row(Text(one_line(kind, LONGEST_NAME)), str(found.count), share_cell(found))
+    for kind, share in kinds.items():
+        table.add_row(Text(one_line(kind, LONGEST_NAME)), str(share.count), share_cell(share))
     return table
 
 
@@ -65,12 +65,12 @@ def decisions(evaluation: Evaluation, policy: str, measures: Metrics) -> Rendera
     """What the policy does with the answers, what its errors are, and measures that no table above has."""
     rows = [one.row for one in evaluation.results]
     names = ("faithfulness", "sentence_f1", "span_f1", "with_verdict")
-    told = [
+    words = [
         f"{MEASURES[name].words} {with_interval(measures[name])}"
         for name in names
         if measures[name].value is not None
     ]
-    return Group(Text(), outcome_table({policy: rows}), Text("; ".join(told), style="dim"))
+    return Group(Text(), outcome_table({policy: rows}), Text("; ".join(words), style="dim"))
 
 
 def render_evaluation(evaluation: Evaluation) -> RenderableType:
@@ -100,15 +100,15 @@ def _abstained(evaluation: Evaluation) -> list[RenderableType]:
     note = f"{many} are unlike the training data: analyse gives no verdict on them. --json lists them all."
     by_facet: dict[str, list[str]] = {}
     for name, why in evaluation.abstained.items():
-        for one in why:
-            by_facet.setdefault(one.facet, []).append(one_line(name, LONGEST_NAME))
-    found: list[RenderableType] = [Text(note, style="yellow")]
+        for feature in why:
+            by_facet.setdefault(feature.facet, []).append(one_line(name, LONGEST_NAME))
+    parts: list[RenderableType] = [Text(note, style="yellow")]
     for facet, names in by_facet.items():
         more = ", ..." if len(names) > SHOWN else ""
-        found.append(Text(f"  {facet}: {len(names)} ({', '.join(names[:SHOWN])}{more})"))
+        parts.append(Text(f"  {facet}: {len(names)} ({', '.join(names[:SHOWN])}{more})"))
     if evaluation.judged:
-        found.append(metrics_table("Responses with a verdict", evaluation.judged))
-    return found
+        parts.append(metrics_table("Responses with a verdict", evaluation.judged))
+    return parts
 
 
 def evaluation_record(
@@ -145,26 +145,28 @@ def evaluation_record(
         "located": None if evaluation.localisation is None else lines_record(evaluation.localisation),
         "seen": evaluation.seen,
         "failures": evaluation.failures,
-        "measures": {name: one.model_dump() for name, one in measures.items()},
-        "kinds": {kind: share_record(found) for kind, found in kinds.items()},
+        "measures": {name: value.model_dump() for name, value in measures.items()},
+        "kinds": {kind: share_record(share) for kind, share in kinds.items()},
         "outcomes": outcome_record([one.row for one in evaluation.results]),
         EXAMPLES: [one.model_dump(mode="json") for one in evaluation.results],
     }
 
 
-def print_localisation(found: Localisation, protocol: str) -> None:
+def print_localisation(localisation: Localisation, protocol: str) -> None:
     """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
     console = open_console()
     console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
-    for generator, lines in found.lines.items():
-        counts = f"{found.rows[generator]} responses, {found.hallucinated[generator]} hallucinated"
+    for generator, lines in localisation.lines.items():
+        counts = (
+            f"{localisation.rows[generator]} responses, {localisation.hallucinated[generator]} hallucinated"
+        )
         title = f"{one_line(generator, LONGEST_NAME)}: {counts}"
         table = Table("", *COLUMNS, title=title, title_justify="left", show_lines=True)
         for name, line in lines.items():
             table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
         console.print(table)
         whole = Table("whole responses", *(METRICS[name] for name in RESPONSES), show_lines=True)
-        for name, metrics in found.responses[generator].items():
+        for name, metrics in localisation.responses[generator].items():
             cells = [stacked(metrics[metric]) for metric in RESPONSES]
             whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
         console.print(whole)
@@ -193,11 +195,11 @@ def render_gate(gate: Gate, baseline: str) -> RenderableType:
     ):
         parts += [Text(f"  {len(ids)} {words}: {_listed(ids)}")] if ids else []
     if gate.made_with:
-        told = [
+        changed = [
             f"{one_line(name, 40)} {_value_words(was)}, now {_value_words(now)}"
             for name, (was, now) in gate.made_with.items()
         ]
-        parts.append(Text(f"  made with another: {'; '.join(told)}"))
+        parts.append(Text(f"  made with another: {'; '.join(changed)}"))
     parts.append(_gate_table(gate))
     for words, ids, style in (
         ("wrong, and were right", gate.newly_wrong, "red"),
@@ -212,26 +214,26 @@ def _gate_table(gate: Gate) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     for name in ("", "baseline", "now", "drop [95 %]", ""):
         table.add_column(name, justify="left" if not name else "right", no_wrap=True)
-    for name, one in gate.changes.items():
-        style = STYLES.get(one.state, "dim")
-        cells = (number(one.before) or "-", number(one.now) or "-", difference(one.drop) or "-")
-        table.add_row(MEASURES[name].words, *cells, Text(one.state, style=style))
+    for name, change in gate.changes.items():
+        style = STYLES.get(change.state, "dim")
+        cells = (number(change.before) or "-", number(change.now) or "-", difference(change.drop) or "-")
+        table.add_row(MEASURES[name].words, *cells, Text(change.state, style=style))
     return table
 
 
 def _outcome(gate: Gate) -> list[Text]:
     more = f"more than {gate.max_drop:g}"
-    found = []
+    lines = []
     if gate.open:
         words = f"Not ruled out: a drop of {more} in {_named(gate.open)}. More examples would tell."
-        found.append(Text(words, style="yellow"))
+        lines.append(Text(words, style="yellow"))
     if gate.sources < FEW:
         words = f"{gate.sources} sources are few: only large drops can be told from chance."
-        found.append(Text(words, style="dim"))
+        lines.append(Text(words, style="dim"))
     if gate.failed:
         words = f"The gate fails, worse by {more} and not by chance: {_named(gate.failed)}."
-        return [*found, Text(words, style="bold red")]
-    return [*found, Text("The gate passes.", style="bold green")]
+        return [*lines, Text(words, style="bold red")]
+    return [*lines, Text("The gate passes.", style="bold green")]
 
 
 def gate_record(gate: Gate, baseline: str) -> dict[str, Any]:
@@ -255,13 +257,13 @@ def gate_record(gate: Gate, baseline: str) -> dict[str, Any]:
         "made_with": {name: list(both) for name, both in gate.made_with.items()},
         "measures": {
             name: {
-                "baseline": one.before,
-                "now": one.now,
-                "drop": one.drop.model_dump(),
+                "baseline": change.before,
+                "now": change.now,
+                "drop": change.drop.model_dump(),
                 "better": MEASURES[name].better,
-                "state": one.state,
+                "state": change.state,
             }
-            for name, one in gate.changes.items()
+            for name, change in gate.changes.items()
         },
     }
 
@@ -272,7 +274,7 @@ def _named(names: Sequence[str]) -> str:
 
 def _listed(ids: Sequence[str]) -> str:
     more = ", ..." if len(ids) > SHOWN else ""
-    return ", ".join(one_line(one, LONGEST_NAME) for one in ids[:SHOWN]) + more
+    return ", ".join(one_line(id, LONGEST_NAME) for id in ids[:SHOWN]) + more
 
 
 def _value_words(value: object) -> str:

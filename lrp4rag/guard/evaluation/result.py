@@ -1,4 +1,4 @@
-"""`Result`: what was made of one labelled example, kept so that later results can be compared with it."""
+"""`Result`: the verdict and the decision on a labelled example, stored for later comparisons."""
 
 from __future__ import annotations
 
@@ -61,16 +61,18 @@ class Result(BaseModel):
         return self
 
     @classmethod
-    def of(cls, example: Example, verdict: Verdict | None, found: Assessment, why: str = "") -> Result:
+    def of(cls, example: Example, verdict: Verdict | None, assessment: Assessment, why: str = "") -> Result:
         """Of a labelled example, and without a verdict `why` it has none."""
-        told: dict[str, object] = {"outcome": "failed", "why": why, "spans": (), "sentences": ()}
+        outcome: dict[str, object] = {"outcome": "failed", "why": why, "spans": (), "sentences": ()}
         if verdict is not None:
-            facets = ", ".join(one.facet for one in verdict.unlike if one.decides)
-            told = {
+            facets = ", ".join(feature.facet for feature in verdict.unlike if feature.decides)
+            outcome = {
                 "outcome": "abstained" if verdict.abstained else "judged",
                 "why": facets,
-                "spans": tuple((one.start, one.end) for one in verdict.spans),
-                "sentences": tuple((one.start, one.end, one.suspect) for one in verdict.sentences),
+                "spans": tuple((span.start, span.end) for span in verdict.spans),
+                "sentences": tuple(
+                    (sentence.start, sentence.end, sentence.suspect) for sentence in verdict.sentences
+                ),
             }
         return cls.model_validate(
             {
@@ -82,10 +84,10 @@ class Result(BaseModel):
                 "labels": tuple((label.start, label.end) for label in example.labels or ()),
                 "probability": None if verdict is None else verdict.probability,
                 "flagged": None if verdict is None else verdict.hallucinated,
-                "faithfulness": found.measures.faithfulness,
-                "action": found.decided.action,
-                "reason": found.decided.reason,
-                **told,
+                "faithfulness": assessment.measures.faithfulness,
+                "action": assessment.decided.action,
+                "reason": assessment.decided.reason,
+                **outcome,
             }
         )
 

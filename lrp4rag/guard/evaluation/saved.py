@@ -73,5 +73,7 @@ def written(record: Mapping[str, Any]) -> str:
     """A record as JSON, with a line for each example, so that two files can be laid side by side."""
     rest = {name: value for name, value in record.items() if name != EXAMPLES}
     head = json.dumps(finite_or_none(rest), indent=2, allow_nan=False).removesuffix("\n}")
-    rows = ",\n".join(f"    {json.dumps(finite_or_none(one), allow_nan=False)}" for one in record[EXAMPLES])
+    rows = ",\n".join(
+        f"    {json.dumps(finite_or_none(example), allow_nan=False)}" for example in record[EXAMPLES]
+    )
     return f'{head},\n  "{EXAMPLES}": [\n{rows}\n  ]\n}}\n'

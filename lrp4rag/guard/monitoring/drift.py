@@ -53,10 +53,10 @@ class Measure:
     retrieved: bool = False
 
 
-def _sentence_characters(one: Answer) -> float | None:
-    if one.characters is None or not one.sentence_count:
+def _sentence_characters(answer: Answer) -> float | None:
+    if answer.characters is None or not answer.sentence_count:
         return None
-    return one.characters / one.sentence_count
+    return answer.characters / answer.sentence_count
 
 
 MEASURES = (
@@ -170,14 +170,17 @@ class Drift:
 
     def of(self, measure: str, group: Group | None = None) -> Change | None:
         """The change of a measure, where it was compared."""
-        return next((one for one in self.changes if (one.measure.name, one.group) == (measure, group)), None)
+        return next(
+            (change for change in self.changes if (change.measure.name, change.group) == (measure, group)),
+            None,
+        )
 
     def detectable(self, change: Change) -> float:
         """How much this measure would have to change, in its own unit, to be found four times out of five if
         nothing else changed; 0 where it does not vary."""
         if not change.difference.varies:
             return 0.0
-        family = [one for one in self.changes if one.family == change.family and one.difference.varies]
+        family = [x for x in self.changes if x.family == change.family and x.difference.varies]
         level = self.alpha * _weights(self.changes)[change.family] / len(family)
         return float((norm.isf(level / 2) + norm.isf(1 - POWER)) * change.difference.error)
 
@@ -204,14 +207,14 @@ def _require(baseline: Window, window: Window) -> None:
     first, second = baseline.period, window.period
     if first.start < second.end and second.start < first.end:
         raise InputError(f"the windows overlap: {first} and {second}", field="baseline")
-    for name, one in (("baseline", baseline), ("since", window)):
-        if len(one.answers) < SMALLEST_SAMPLE:
-            count = len(one.answers)
+    for name, part in (("baseline", baseline), ("since", window)):
+        if len(part.answers) < SMALLEST_SAMPLE:
+            count = len(part.answers)
             held = (
                 f"holds {count or 'no'} answer{'' if count == 1 else 's'}, and {SMALLEST_SAMPLE} are needed"
             )
-            unread = f" ({one.unreadable} records of it could not be read)" if one.unreadable else ""
-            message = f"{one.period} {held}{unread}: name an earlier beginning, or another log with --audit"
+            unread = f" ({part.unreadable} records of it could not be read)" if part.unreadable else ""
+            message = f"{part.period} {held}{unread}: name an earlier beginning, or another log with --audit"
             raise InputError(message, field=name)
 
 
@@ -221,19 +224,21 @@ _Sample = Sequence[float | bool | str]
 def _samples(baseline: Window, window: Window) -> Iterator[tuple[Measure, Group | None, _Sample, _Sample]]:
     """The values of each measure, of all answers and of those of each group."""
     for measure in MEASURES:
-        first, second = (one.retrievals if measure.retrieved else one.answers for one in (baseline, window))
+        first, second = (
+            part.retrievals if measure.retrieved else part.answers for part in (baseline, window)
+        )
         yield measure, None, _values(measure, first), _values(measure, second)
     for by in GROUPS:
-        before, after = (_grouped(one.answers, by) for one in (baseline, window))
+        before, after = (_grouped(part.answers, by) for part in (baseline, window))
         names = sorted(before.keys() | after.keys())
         for name in names if len(names) > 1 else ():
             early, late = before.get(name, []), after.get(name, [])
-            for measure in (one for one in MEASURES if one.grouped):
+            for measure in (measure for measure in MEASURES if measure.grouped):
                 yield measure, Group(by, name), _values(measure, early), _values(measure, late)
 
 
 def _values(measure: Measure, records: Iterable[Answer]) -> _Sample:
-    return [value for one in records if (value := measure.value(one)) is not None]
+    return [value for record in records if (value := measure.value(record)) is not None]
 
 
 def _grouped(answers: Iterable[Answer], by: str) -> dict[str, list[Answer]]:
@@ -267,17 +272,19 @@ def _adjusted(changes: Sequence[Change], alpha: float, least: float) -> Iterator
     in no family: its test could not have found anything, whatever is true."""
     adjusted: dict[int, float] = {}
     for family, weight in _weights(changes).items():
-        places = [k for k, one in enumerate(changes) if one.family == family and one.difference.varies]
+        places = [
+            k for k, change in enumerate(changes) if change.family == family and change.difference.varies
+        ]
         values = holm([changes[k].p for k in places])
         adjusted |= {k: min(1.0, p / weight) for k, p in zip(places, values, strict=True)}
-    for k, one in enumerate(changes):
+    for k, change in enumerate(changes):
         p = adjusted.get(k, 1.0)
-        yield replace(one, adjusted=p, drifted=p <= alpha and one.size >= least)
+        yield replace(change, adjusted=p, drifted=p <= alpha and change.size >= least)
 
 
 def _weights(changes: Iterable[Change]) -> dict[str, float]:
     """Of the families that there are; what others would have is theirs."""
-    there = {one.family for one in changes if one.difference.varies}
+    there = {change.family for change in changes if change.difference.varies}
     total = sum(WEIGHTS[name] for name in there)
     return {name: WEIGHTS[name] / total for name in WEIGHTS if name in there}
 

@@ -58,7 +58,7 @@ class ReviewList:
     agreement: Agreement | None = None
 
     def shown(self, why: Why) -> int:
-        return sum(one.why == why for one in self.items)
+        return sum(item.why == why for item in self.items)
 
 
 def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: int = SAMPLE) -> ReviewList:
@@ -68,7 +68,9 @@ def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: in
     Answers that a reviewer has spoken on are left out. Raises `InputError` for a period without answers.
     """
     said = last_said(log.entries(period.start, kinds=SAYING))
-    opinions = {str(one.record.get("of")): one.record for one in log.entries(period.start, kinds=(OPINION,))}
+    opinions = {
+        str(entry.record.get("of")): entry.record for entry in log.entries(period.start, kinds=(OPINION,))
+    }
     answers, reviewed, unreadable = list[Answer](), 0, 0
     pairs = list[tuple[bool | None, bool | None]]()
     for entry in log.entries(period.start, until=period.end, kinds=KINDS):
@@ -90,11 +92,12 @@ def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: in
         )
         raise InputError(message, field="since")
     grouped: dict[Why, list[tuple[Answer, str]]] = {why: [] for why in WHYS}
-    for one in answers:
-        why, words = _reason(one, said.get(one.id), opinions.get(one.id, {}).get("grounded"))
-        grouped[why].append((one, words))
+    for answer in answers:
+        why, words = _reason(answer, said.get(answer.id), opinions.get(answer.id, {}).get("grounded"))
+        grouped[why].append((answer, words))
     items = tuple(
-        Item(one, why, words, log.texts(one.id)) for one, why, words in _chosen(grouped, limit, sample)
+        Item(answer, why, words, log.texts(answer.id))
+        for answer, why, words in _chosen(grouped, limit, sample)
     )
     counts = {why: len(grouped[why]) for why in WHYS}
     total = len(answers) + reviewed
@@ -114,8 +117,8 @@ def _reason(answer: Answer, said: Mapping[str, Any] | None, opinion: bool | None
     if answer.action == "escalate":
         also = "" if opinion is None else f"; the judge finds it {'right' if opinion else 'hallucinated'}"
         return "escalated", f"escalated, and waits for a reviewer: {answer.reason}{also}"
-    told = {"grounded": True, "hallucinated": False}.get(str(said and said.get("said")))
-    if dispute := _dispute(answer, "a user says that it is", told) or _dispute(
+    user = {"grounded": True, "hallucinated": False}.get(str(said and said.get("said")))
+    if dispute := _dispute(answer, "a user says that it is", user) or _dispute(
         answer, "the judge finds it", opinion
     ):
         return "disputed", dispute
@@ -158,11 +161,15 @@ def _chosen(
     for why in WHYS[:-1]:
         some = sorted(grouped[why], key=lambda pair: (-_likelihood(pair[0]), pair[0].time))[:left]
         left -= len(some)
-        yield from ((one, why, words) for one, words in some)
+        yield from ((answer, why, words) for answer, words in some)
     others = [answer for answer, _ in grouped["sampled"]]
-    drawn = sorted(others, key=lambda one: (lot(LOTS, one.id), one.id))[:sample]
-    for one in sorted(drawn, key=lambda one: one.time):
-        yield one, "sampled", f"drawn at random, {len(drawn)} of {len(others)} that were served without doubt"
+    drawn = sorted(others, key=lambda answer: (lot(LOTS, answer.id), answer.id))[:sample]
+    for answer in sorted(drawn, key=lambda answer: answer.time):
+        yield (
+            answer,
+            "sampled",
+            f"drawn at random, {len(drawn)} of {len(others)} that were served without doubt",
+        )
 
 
 def _likelihood(answer: Answer) -> float:
@@ -200,21 +207,21 @@ def render(reviews: ReviewList) -> RenderableType:
 def agreement_words(agreement: Agreement) -> str:
     """How often detector and judge say the same, of answers that were drawn for it."""
     count = agreement.answers + agreement.unanswered + agreement.unjudged
-    told = f"Second opinions on {count} answers that were drawn: "
+    words = f"Second opinions on {count} answers that were drawn: "
     if agreement.share is None:
-        return f"{told}none that both say something of."
+        return f"{words}none that both say something of."
     kappa = (
         ""
         if agreement.kappa is None
         else f", kappa {agreement.kappa:.2f} [{agreement.low:.2f}, {agreement.high:.2f}]"
     )
-    return f"{told}detector and judge agree on {agreement.share:.0%} of {agreement.answers}{kappa}."
+    return f"{words}detector and judge agree on {agreement.share:.0%} of {agreement.answers}{kappa}."
 
 
 def headline(reviews: ReviewList) -> str:
-    told = f"{reviews.period} UTC: {reviews.answers:,} answers, {reviews.reviewed:,} of them reviewed"
-    told += f"; {reviews.unreadable:,} records could not be read" if reviews.unreadable else ""
-    return told if reviews.items else f"{told}: nothing is left to review"
+    words = f"{reviews.period} UTC: {reviews.answers:,} answers, {reviews.reviewed:,} of them reviewed"
+    words += f"; {reviews.unreadable:,} records could not be read" if reviews.unreadable else ""
+    return words if reviews.items else f"{words}: nothing is left to review"
 
 
 def _lines(number: int, item: Item) -> Iterator[Text]:

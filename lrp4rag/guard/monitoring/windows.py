@@ -1,4 +1,4 @@
-"""Periods of time, and `Window`: the answers of the audit log in one."""
+"""Periods of time, and `Window`: the answers of a period in the audit log."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Period:
 def moment(text: str, now: datetime, field: str | None = None) -> datetime:
     """A moment in UTC: so long ago, or in ISO 8601. Raises `InputError` for anything else, and for what is
     yet to come."""
-    given = text.strip()
+    words = text.strip()
     try:
-        if (ago := _AGO.fullmatch(given)) is not None:
+        if (ago := _AGO.fullmatch(words)) is not None:
             return now - int(ago[1]) * _UNITS[ago[2]]
-        if re.match(r"[0-9]{4}-?[0-9W]", given) is None:
+        if re.match(r"[0-9]{4}-?[0-9W]", words) is None:
             raise ValueError
-        found = datetime.fromisoformat(given)
-        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        time = datetime.fromisoformat(words)
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         message = f"'{one_line(text, 40)}' is no time; give one such as {HELP}"
         raise InputError(message, field=field) from None
-    if found > now:
-        raise InputError(f"{shown(found)} is yet to come; it is {shown(now)}", field=field)
-    return found
+    if time > now:
+        raise InputError(f"{shown(time)} is yet to come; it is {shown(now)}", field=field)
+    return time
 
 
 def period(text: str, now: datetime, *, end: datetime | None = None, field: str | None = None) -> Period:
@@ -165,7 +165,7 @@ class Window:
 
     def versions(self, name: str) -> Counter[str]:
         """How many answers were decided on by each version of the package, detector, reader or policy."""
-        return Counter(value for one in self.answers if (value := getattr(one, name)) is not None)
+        return Counter(value for answer in self.answers if (value := getattr(answer, name)) is not None)
 
 
 def read_window(log: AuditLog, period: Period) -> Window:
@@ -178,11 +178,11 @@ def window_of(entries: Iterable[Entry], period: Period) -> Window:
     """The window that these entries make."""
     answers, retrievals, unreadable = list[Answer](), list[Answer](), 0
     for entry in entries:
-        found = answer_of(entry)
-        if found is None:
+        answer = answer_of(entry)
+        if answer is None:
             unreadable += 1
         else:
-            (answers if found.kind in KINDS else retrievals).append(found)
+            (answers if answer.kind in KINDS else retrievals).append(answer)
     return Window(period, tuple(answers), tuple(retrievals), unreadable)
 
 
