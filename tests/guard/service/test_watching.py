@@ -127,8 +127,8 @@ def test_each_alert_says_what_is_wrong_and_what_to_do() -> None:
         summary, description = (rule["annotations"][one] for one in ("summary", "description"))
         assert "{{ $labels." in summary, name
         assert len(description) > 80, name
-        for command in re.findall(r"`lrp4rag (?!\.)([^`]+)`", description):
-            done = CliRunner().invoke(main, [*command.split(), "--help"])
+        for command in re.findall(r"`lrp4rag (\w+)", description):
+            done = CliRunner().invoke(main, [command, "--help"])
             assert done.exit_code == 0, command
 
 
