@@ -12,21 +12,19 @@ import click
 from benchmarks.command import SETTINGS, as_json, exit_codes
 from benchmarks.elsewhere.judging import cache_of, judge_all
 from benchmarks.elsewhere.measures import measure_halueval, measure_pairs, measure_wice
-from benchmarks.elsewhere.page import KIND, Found, claim_page, write_page
+from benchmarks.elsewhere.page import KIND, RESULTS, write
 from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, read_sets
 from benchmarks.harness import silence
+from experiments.claim import claim
 from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.judge import Detector
 from lrp4rag.training.seen import refuse_seen
 
+MEASURES = {PAIRS: measure_pairs, HALUEVAL: measure_halueval, WICE: measure_wice}
+
 
 def benchmark(
-    data: Path,
-    out: Path,
-    *,
-    detector: str = BUNDLED,
-    limit: int | None = None,
-    cache: Path | None = None,
+    data: Path, out: Path, *, detector: str = BUNDLED, limit: int | None = None, cache: Path | None = None
 ) -> dict[str, Any]:
     """Judge the sets in a folder and write the page; returns what results.json holds (benchmarks/README.md
     has the keys).
@@ -35,50 +33,37 @@ def benchmark(
     files or `cache` what another detector says.
     """
     sets = read_sets(data, limit)
-    claim_page(out)
+    claim(out, KIND, RESULTS)
     # A page may be longer than the reader's window.
     judge = Detector.load(detector, truncation="passages")
     caches = {name: cache_of(cache, name, judge) for name in sets}
     for name, items in sets.items():
         refuse_seen(judge.card, [item.example for item in items], data / name / SETS[name].file)
     judged = {name: judge_all(judge, items, caches[name], name) for name, items in sets.items()}
-    identity = judge.reader.identity
-    about = {
-        "command": _command(data, out, detector, limit),
-        "detector": Path(detector).name,
-        "card": judge.card.sha256,
-        "reader": str(identity),
-        "dtype": identity.dtype,
-        "threshold": judge.card.threshold,
-        "limit": limit,
-    }
-    found = Found(
-        about,
-        pairs=measure_pairs(judged[PAIRS]) if PAIRS in judged else None,
-        halueval=measure_halueval(judged[HALUEVAL]) if HALUEVAL in judged else None,
-        wice=measure_wice(judged[WICE]) if WICE in judged else None,
-    )
-    return write_page(found, out)
-
-
-def _command(data: Path, out: Path, detector: str, limit: int | None) -> str:
-    """As given, of each path its last part only: pages name no folders of a machine."""
+    # As given, of each path its last part only: pages name no folders of a machine.
     words = ["--data", data.resolve().name, "--out", out.resolve().name]
     words += [] if detector == BUNDLED else ["--detector", Path(detector).name]
     words += [] if limit is None else ["--limit", str(limit)]
-    return f"{KIND} {shlex.join(words)}"
+    about = {
+        "command": f"{KIND} {shlex.join(words)}",
+        "detector": Path(detector).name,
+        "card": judge.card.sha256,
+        "reader": str(judge.reader.identity),
+        "dtype": judge.reader.identity.dtype,
+        "threshold": judge.card.threshold,
+        "limit": limit,
+    }
+    found = {name: measure(judged[name]) if name in judged else None for name, measure in MEASURES.items()}
+    return write(about, found, out)
 
 
 _FOLDER: Any = click.Path(path_type=Path)
+_FILES = ", ".join(f"{name}/{one.file}" for name, one in SETS.items())
 
 
 @click.command(context_settings=SETTINGS)
 @click.option(
-    "--data",
-    required=True,
-    type=_FOLDER,
-    help=f"Folder with {', '.join(f'{name}/{one.file}' for name, one in SETS.items())}; what is missing is "
-    "left out.",
+    "--data", required=True, type=_FOLDER, help=f"Folder with {_FILES}; what is missing is left out."
 )
 @click.option("--out", required=True, type=_FOLDER, help="Folder for README.md, results.json and figures.")
 @click.option("--detector", default=BUNDLED, show_default=True, help="Name of a bundled one, or its folder.")

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from benchmarks.cells import Cell, Cells
 from benchmarks.elsewhere.sets import Item
 from lrp4rag.judge import Detector, ExplainedVerdict
-from lrp4rag.training.candidates import lexical_features
 from lrp4rag.util.files import check_folder
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.progress import track
+from lrp4rag.util.text import words_of
 
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -68,8 +68,13 @@ class Judged:
     def scores(self) -> dict[str, Scores]:
         """By way: the probability, the number of the response's words, and the part of its distinct words
         that no passage has."""
-        lexical = np.array([lexical_features(item.example) for item in self.items])
-        return {OURS: self.probabilities, LENGTH: lexical[:, 0], NOVEL: lexical[:, 2]}
+        lengths, novel = list[float](), list[float]()
+        for item in self.items:
+            words = words_of(item.example.response or "")
+            known = {word for passage in item.example.passages for word in words_of(passage)}
+            lengths.append(float(len(words)))
+            novel.append(len(set(words) - known) / max(len(set(words)), 1))
+        return {OURS: self.probabilities, LENGTH: np.array(lengths), NOVEL: np.array(novel)}
 
     def select(self, rows: Flags) -> Judged:
         numbers = np.flatnonzero(rows)

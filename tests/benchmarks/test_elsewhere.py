@@ -23,8 +23,7 @@ from benchmarks.elsewhere.measures import (
     measure_pairs,
     measure_wice,
 )
-from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, PairRow, read_sets
-from lrp4rag.data import read_rows
+from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, read_sets
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.reader.identity import ReaderIdentity
@@ -125,7 +124,7 @@ def says(response: str, wrong: str | None) -> SimpleNamespace:
         abstained=len(tokens) <= 2,
         spans=() if wrong is None else (SimpleNamespace(start=at, end=at + len(wrong)),),
         marks=SimpleNamespace(probabilities=np.where(inside, 0.8, 0.1)),
-        analysis=SimpleNamespace(encoded=SimpleNamespace(response_offsets=tuple(tokens))),
+        encoded=SimpleNamespace(response_offsets=tuple(tokens)),
     )
 
 
@@ -202,23 +201,24 @@ def test_a_limit_is_of_questions(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
+    ("name", "change", "field"),
     [
-        (PAIRS, {"label": 2}, "pairs.jsonl, line 1, field 'label': Input should be 0 or 1"),
-        (PAIRS, {"label": 1}, "line 1, field 'spans': a response with label 1 has spans, and no other has"),
-        (PAIRS, {"kind": "faithful"}, "field 'kind': question 'b1' needs one response of kind 'faithful_1'"),
-        (HALUEVAL, {"right_answer": " "}, "qa.jsonl, line 1, field 'response': the response is empty"),
-        (HALUEVAL, {"question": None}, "line 1, field 'question': Input should be a valid string"),
-        (WICE, {"non_supported_spans": [True]}, "field 'non_supported_spans': as many are needed"),
-        (WICE, {"claim": "Another."}, "line 1, field 'claim_tokens': the claim does not have these words"),
+        (PAIRS, {"label": 2}, "label"),
+        (PAIRS, {"label": 1}, "spans"),
+        (PAIRS, {"kind": "faithful"}, "kind"),
+        (HALUEVAL, {"right_answer": " "}, "response"),
+        (HALUEVAL, {"question": None}, "question"),
+        (WICE, {"non_supported_spans": [True]}, "non_supported_spans"),
+        (WICE, {"claim": "Another."}, "claim_tokens"),
     ],
 )
-def test_a_malformed_row_is_named(name: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_malformed_row_is_named(name: str, change: dict[str, Any], field: str, tmp_path: Path) -> None:
     first, *others = MINIATURE[name]
     data = write(tmp_path, {name: [first | change, *others]})
     with pytest.raises(InputError) as caught:
         read_sets(data)
-    assert message in str(caught.value)
+    assert (caught.value.path, caught.value.field) == (data / name / SETS[name].file, field)
+    assert caught.value.line == (None if field == "kind" else 1)
 
 
 def test_a_folder_without_data(tmp_path: Path, load: Load) -> None:
@@ -237,77 +237,62 @@ def test_a_folder_without_data(tmp_path: Path, load: Load) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_rows_of_another_kind_have_their_lines(data: Path) -> None:
-    path = data / WICE / SETS[WICE].file
-    path.write_text("\n" + path.read_text())
-    with pytest.raises(InputError, match="line 2, field 'id': Field required"):
-        read_rows(path, PairRow)
-
-
 # Measures, by hand
 
 
 def test_minimal_pairs_by_hand(data: Path) -> None:
     found = measure_pairs(judged(StandIn(), data, PAIRS))
-    assert (found.questions, found.responses, found.hallucinated) == (3, 15, 9)
-    by_kind = {one.kind: one for one in found.faults}
-    assert [(one.kind, one.pairs) for one in found.faults] == [
-        ("number", 3),
-        ("entity", 3),
-        ("negation", 3),
-        (ALL, 9),
-    ]
-    near = {kind: {way: one.value for way, one in fault.near.items()} for kind, fault in by_kind.items()}
+    assert (found["questions"], found["responses"], found["hallucinated"]) == (3, 15, 9)
+    by_kind = {one["kind"]: one for one in found["faults"]}
+    assert {kind: one["pairs"] for kind, one in by_kind.items()} == {
+        "number": 3,
+        "entity": 3,
+        "negation": 3,
+        ALL: 9,
+    }
+    near = {kind: {way: one.value for way, one in fault["near"].items()} for kind, fault in by_kind.items()}
     # Of eight words each: a tie, and "Brel lies near Oslo" is shorter; "not" makes nine.
     assert near["number"] == {OURS: 1, LENGTH: 0.5, NOVEL: 1}
     assert near["entity"] == {OURS: 1, LENGTH: 0, NOVEL: 1}
     assert near["negation"] == {OURS: 0.5, LENGTH: 1, NOVEL: 1}
     assert near[ALL][OURS] == pytest.approx(5 / 6)
-    flagged = {kind: (one.flagged.value, one.touched.value) for kind, one in by_kind.items()}
-    assert flagged["number"] == (1, 1)
-    assert flagged["negation"] == (0, 0)
-    assert {kind: (one.count, one.share.value) for kind, one in found.flagged.items()} == {
-        "faithful_1": (3, 0),
-        "faithful_2": (3, 0),
-        ALL: (6, 0),
-    }
-    assert found.lines[OURS].metrics["balanced_accuracy"].value == pytest.approx((6 / 9 + 1) / 2)
-    assert "balanced_accuracy" not in found.lines[LENGTH].metrics
-    behind = found.lines[LENGTH].behind
-    assert behind is not None
-    ours, theirs = (found.lines[way].metrics["auroc"].value for way in (OURS, LENGTH))
-    assert behind.value == pytest.approx(ours - theirs)
+    flagged = {kind: (one["flagged"].value, one["touched"].value) for kind, one in by_kind.items()}
+    assert (flagged["number"], flagged["negation"]) == ((1, 1), (0, 0))
+    fine = {kind: (one["count"], one["share"].value) for kind, one in found["flagged"].items()}
+    assert fine == {"faithful_1": (3, 0), "faithful_2": (3, 0), ALL: (6, 0)}
+    assert found["lines"][OURS]["metrics"]["balanced_accuracy"].value == pytest.approx((6 / 9 + 1) / 2)
+    assert "balanced_accuracy" not in found["lines"][LENGTH]["metrics"]
+    ours, theirs = (found["lines"][way]["metrics"]["auroc"].value for way in (OURS, LENGTH))
+    assert found["lines"][LENGTH]["behind"].value == pytest.approx(ours - theirs)
 
 
 def test_halueval_by_hand(data: Path) -> None:
     found = measure_halueval(judged(StandIn(), data, HALUEVAL))
-    assert found.abstained.value == 0.5  # of two words: the right answers
-    assert found.parts[ALL].ranked[OURS].value == 0.75
-    assert found.parts[ALL].lines[OURS].metrics["auroc"].value == 0.75
-    assert found.parts[ALL].lines[LENGTH].metrics["auroc"].value == 1
-    rest = found.parts[WITH_VERDICT]
-    assert (rest.responses, rest.pairs, rest.ranked) == (2, 0, {})
-    assert rest.lines[OURS].metrics["auroc"].value is None  # all are wrong
+    assert found["abstained"].value == 0.5  # of two words: the right answers
+    whole, rest = found["parts"][ALL], found["parts"][WITH_VERDICT]
+    assert whole["ranked"][OURS].value == whole["lines"][OURS]["metrics"]["auroc"].value == 0.75
+    assert whole["lines"][LENGTH]["metrics"]["auroc"].value == 1
+    assert (rest["responses"], rest["pairs"], rest["ranked"]) == (2, 0, {})
+    assert rest["lines"][OURS]["metrics"]["auroc"].value is None  # all are wrong
 
 
 def test_wice_by_hand(data: Path) -> None:
     found = measure_wice(judged(StandIn(), data, WICE))
-    assert (found.claims, found.pages, found.hallucinated) == (3, 2, 2)
-    assert (found.labelled, found.unsupported) == (14, 3)
-    ours = found.words[OURS].metrics
+    assert (found["claims"], found["pages"], found["hallucinated"]) == (3, 2, 2)
+    assert (found["labelled"], found["unsupported"]) == (14, 3)
+    ours, prevalence, novel = (found["words"][way]["metrics"] for way in (OURS, PREVALENCE, NOVEL_WORD))
     assert ours["auroc"].value == pytest.approx(1 / 3 + 2 / 3 * 0.5)  # one of three is found, nothing else
     assert (ours["precision"].value, ours["recall"].value) == (1, pytest.approx(1 / 3))
-    assert found.words[PREVALENCE].metrics["auprc"].value == pytest.approx(3 / 14)
-    assert found.words[PREVALENCE].metrics["auroc"].value == 0.5
+    assert (prevalence["auprc"].value, prevalence["auroc"].value) == (pytest.approx(3 / 14), 0.5)
     # The pages lack "twelve" and "masts", which are unsupported, and "Its", which is not; they have "Oden".
-    assert found.words[NOVEL_WORD].metrics["auroc"].value == pytest.approx((2 * (10 + 0.5) + 10 / 2) / 33)
-    assert found.lines[OURS].metrics["auroc"].value == 0.75
+    assert novel["auroc"].value == pytest.approx((2 * (10 + 0.5) + 10 / 2) / 33)
+    assert found["lines"][OURS]["metrics"]["auroc"].value == 0.75
 
 
 def test_a_detector_without_scores_of_tokens(data: Path) -> None:
     found = measure_wice(judged(StandIn(marks=False), data, WICE))
-    assert list(found.words) == [NOVEL_WORD, PREVALENCE]
-    assert found.words[NOVEL_WORD].behind is None
+    assert list(found["words"]) == [NOVEL_WORD, PREVALENCE]
+    assert found["words"][NOVEL_WORD]["behind"] is None
 
 
 # The command
@@ -328,7 +313,6 @@ def test_a_page_of_all_sets(data: Path, tmp_path: Path, load: Load) -> None:
     page = (out / "README.md").read_text()
     assert "| wrong attribution |" not in page
     assert "| number | 3 | 100.0 % [100.0, 100.0] | 50.0 % [50.0, 50.0] |" in page
-    assert "is not in the data" not in page
     assert str(tmp_path) not in page + (out / "results.json").read_text()
     for name in ("auroc", "kinds"):
         assert (out / f"{name}.png").stat().st_size
@@ -344,9 +328,8 @@ def test_a_set_that_is_missing_is_told(data: Path, tmp_path: Path, load: Load) -
     (data / WICE / SETS[WICE].file).write_text(json.dumps(MINIATURE[WICE][0]))
     assert run(data, tmp_path / "out").exit_code == 0
     page = (tmp_path / "out" / "README.md").read_text()
-    assert "The set `minimal_pairs` is not in the data" in page
+    assert "`minimal_pairs`" in page
     assert "## Minimal pairs" not in page
-    assert "Every one of these claims has an unsupported word" in page
     assert not (tmp_path / "out" / "kinds.png").exists()
 
 
@@ -389,7 +372,7 @@ def test_what_the_detector_learned_from_is_refused(data: Path, tmp_path: Path, l
     load(sources=[first.example.content_hash])
     result = run(data, tmp_path / "out")
     assert result.exit_code == 2
-    assert "share question and passages with the detector's training data" in result.stderr
+    assert not (tmp_path / "out" / "README.md").exists()
 
 
 def test_another_page_is_not_written_over(data: Path, tmp_path: Path, load: Load) -> None:
@@ -400,8 +383,3 @@ def test_another_page_is_not_written_over(data: Path, tmp_path: Path, load: Load
     assert result.exit_code == 2
     assert "did not write" in result.stderr
     assert (tmp_path / "out" / "README.md").read_text() == "Mine."
-
-
-def test_help_shows_an_example() -> None:
-    result = CliRunner().invoke(command.main, ["--help"])
-    assert "python -m benchmarks.elsewhere --data" in result.output
