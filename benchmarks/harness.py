@@ -128,26 +128,6 @@ def exponent(lengths: Sequence[float], values: Sequence[float]) -> float:
     return statistics.linear_regression(x, y).slope
 
 
-def exponents(
-    cells: Sequence[dict[str, Any]], by: Sequence[str], length: str, value: str, least: int
-) -> list[dict[str, Any]]:
-    """The exponent of `value` over `length` for the cells that share what they are named `by`, where at least
-    so many have a value that is not zero."""
-    points: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
-    for cell in cells:
-        if cell.get(value):
-            points.setdefault(tuple(cell[name] for name in by), []).append((cell[length], cell[value]))
-    return [
-        {
-            **dict(zip(by, key, strict=True)),
-            "points": len(found),
-            "exponent": exponent(*zip(*found, strict=True)),
-        }
-        for key, found in points.items()
-        if len(found) >= least
-    ]
-
-
 def apart(function: Callable[..., T], *arguments: object) -> T:
     """What a function returns in a fresh process. Raises what it raises there, and `BrokenProcessPool` where
     the process dies."""

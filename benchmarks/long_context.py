@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from benchmarks.command import Report, benchmark, count, listed, table
-from benchmarks.harness import Example, apart, exponents, forget_peak, peak_resident, seconds
+from benchmarks.harness import Example, apart, exponent, forget_peak, peak_resident, seconds
 from lrp4rag.lrp import Flow, relevance_mode
 from lrp4rag.lrp.memory import Budget, Shape, Sizes, pull_bytes, push_bytes
 from lrp4rag.reader import load_reader
@@ -114,7 +114,13 @@ def main(
     for cell in [*planned, *(Cell("pull", n, response, int(pull_limit * GB)) for n in prompts)]:
         cells.append(run_apart(cell))
         click.echo(" ".join(row(cells[-1])), err=True)  # while the table grows
-    fits = exponents(cells, ("what", "limit_bytes"), "prompt", "allocated_bytes", least=2)
+    fits = []
+    for what, limit in dict.fromkeys((cell["what"], cell["limit_bytes"]) for cell in cells):
+        some = [cell for cell in cells if (cell["what"], cell["limit_bytes"]) == (what, limit)]
+        points = [(cell["prompt"], cell["allocated_bytes"]) for cell in some if cell.get("allocated_bytes")]
+        if len(points) > 1:
+            power = exponent(*zip(*points, strict=True))
+            fits.append({"what": what, "limit_bytes": limit, "points": len(points), "exponent": power})
     head = ("", "limit", "tokens", "seconds", "peak", "estimate over allocated", "error")
     powers = [f"{fit['what']}, {fit['limit_bytes']}: {fit['exponent']:.2f}" for fit in fits]
     about = "allocated memory grows with the prompt's length to the power of: " + "; ".join(powers)

@@ -12,8 +12,6 @@ COMMANDS = {
     "load": ("streams", "capacity", "overload", "soak"),
     "faults": ("kill", "faults", "tamper", "vanishing"),
     "hostile": ("fuzz", "canaries"),
-    "metrics": ("metrics",),
-    "replicas": ("replicas",),
     "page": ("page",),
 }
 """By module: each needs other libraries."""

@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -96,7 +96,8 @@ class Server:
 
     def waiting(self) -> int:
         """Jobs that wait for the reader, and the one that runs."""
-        return int(gauge("lrp4rag_waiting", self.metrics()))
+        (found,) = re.findall(r"^lrp4rag_waiting (\S+)$", self.metrics(), re.MULTILINE)
+        return int(float(found))
 
     def wait_until_idle(self, seconds: float = 60.0) -> float:
         """Seconds until no job is left; raises `LRP4RAGError` where some always are."""
@@ -108,41 +109,32 @@ class Server:
         return time.monotonic() - started
 
 
-def gauge(name: str, metrics: str) -> float:
-    """The value of a metric without labels."""
-    (value,) = re.findall(rf"^{name} (\S+)$", metrics, re.MULTILINE)
-    return float(value)
-
-
 @contextmanager
 def started(folder: Path, *, reader: str = "tiny", slow: float = 0.0, **settings: Any) -> Iterator[Server]:
     """A server by these settings above those of a benchmark. One that was not killed ends as by SIGTERM.
 
     Each pass of the tiny reader takes `slow` seconds more.
     """
-    write_settings(folder, {"audit": audit_of(folder), **settings})
+    given = {
+        "port": 0, "open": True, "audit": audit_of(folder), "per_minute": 10**9, "most_waiting": 1000,
+        "most_answers": 1000, **settings,
+    }  # fmt: skip
+    (folder / "settings.yaml").write_text(json.dumps(given))
+    (folder / "log").write_text("")
     running = CONTEXT.Process(target=_serve, args=(folder, reader, slow), daemon=True)
     running.start()
     try:
-        yield Server(address_in(folder / "log", running.is_alive, STARTS_IN), folder, running)
+        yield Server(_address(running, folder / "log"), folder, running)
     finally:
         running.terminate()
         running.join(ENDS_IN)
         running.kill()
 
 
-def write_settings(folder: Path, settings: dict[str, Any]) -> None:
-    open_to_all = {
-        "port": 0, "open": True, "per_minute": 10**9, "most_waiting": 1000, "most_answers": 1000,
-    }  # fmt: skip
-    (folder / "settings.yaml").write_text(json.dumps(open_to_all | settings))
-    (folder / "log").write_text("")
-
-
-def address_in(log: Path, is_alive: Callable[[], bool], seconds: float) -> str:
+def _address(running: ForkServerProcess, log: Path) -> str:
     """The address that a server prints; raises `LRP4RAGError` where it does not start."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and is_alive():
+    until = time.monotonic() + STARTS_IN
+    while time.monotonic() < until and running.is_alive():
         if (found := re.search(r"^(http://\S+)", log.read_text(errors="replace"), re.MULTILINE)) is not None:
             return found.group(1)
         time.sleep(0.05)
