@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from benchmarks import judging
 from lrp4rag import Detector, attribute
 from lrp4rag.classifiers import Features
-from lrp4rag.data import load_examples
 from lrp4rag.reader import Reader
 from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.training.labelled import examples, write_jsonl
@@ -52,33 +51,3 @@ def test_ratios_of_judging(tmp_path: Path) -> None:
         "together_over_one": ("together", "verdict"),
     }.items():
         assert found[ratio] == pytest.approx(found[f"{over}_seconds"] / found[f"{under}_seconds"])
-
-
-def test_responses_that_share_a_prompt_differ() -> None:
-    (example, *_) = load_examples(judging.EXAMPLE)
-    some = judging.answers(example, 4)
-    assert len({one.response for one in some}) == len({one.id for one in some}) == 4
-    assert {(one.question, tuple(one.passages)) for one in some} == {
-        (example.question, tuple(example.passages))
-    }
-
-
-def test_each_way_judges_what_it_says(detector: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = judging.answers(load_examples(judging.EXAMPLE)[0], 3)
-    judged: list[tuple[int, bool]] = []
-    monkeypatch.setattr(Detector, "judge", lambda self, one, evidence=True: judged.append((1, evidence)))
-    monkeypatch.setattr(
-        Detector, "judge_many", lambda self, those, evidence=True: judged.append((len(those), evidence))
-    )
-    found = judging.ways(detector, None, some)
-    assert "other" not in found
-    ways = {
-        "one": [(1, True)],
-        "verdict": [(1, False)],
-        "together": [(3, False)],
-        "apart": [(1, False)] * 3,
-    }
-    for way, calls in ways.items():
-        judged.clear()
-        found[way]()
-        assert judged == calls, way

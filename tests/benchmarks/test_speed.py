@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from click.testing import CliRunner
 
 from benchmarks import devices, harness, long_context, passes, precision, sharing, stream, verdict
@@ -101,7 +100,6 @@ def test_a_device_is_compared_with_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(devices, "difference", lambda *_: math.nan)
     wrong = CliRunner().invoke(devices.main, ["--shape", "tiny"])
     assert wrong.exit_code == 1
-    assert "differs from the CPU's: by part by nan" in wrong.stderr
 
 
 @pytest.mark.parametrize("what", ["push", "pull"])
@@ -137,15 +135,6 @@ def test_the_first_call_of_a_way_does_not_count() -> None:
     assert harness.ratio([2, 6, 4], [1, 2, 4]) == 2
 
 
-def test_random_models_have_the_dtype() -> None:
-    assert devices.model_of("tiny", "cpu", "bfloat16").dtype == torch.bfloat16
-    assert torch.get_default_dtype() == torch.float32
-
-
 @pytest.mark.parametrize("command", [devices, long_context, passes, precision, sharing, stream, verdict])
 def test_help_shows_examples(command: Any) -> None:
     assert f"python -m {command.__name__}" in CliRunner().invoke(command.main, ["--help"]).output
-
-
-def test_the_real_examples_of_precision_are_there() -> None:
-    assert {example.id for example in precision.cases(0)} == {"grounded", "hallucinated"}

@@ -33,19 +33,6 @@ def test_a_response_costs_something(name: str, store: Path) -> None:
     assert all(value > 0 for value in found.values())
 
 
-def test_memory_of_a_system_that_reads_text_is_without_the_reader(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used, loaded = Resources(store / "baselines"), []
-    monkeypatch.setattr(systems, "Resources", lambda _: used)
-    monkeypatch.setattr(systems, "peak_resident", lambda: loaded.append("reader" in used._loaded))
-    found = systems.measure("novel-words", store, 2)
-    assert found is not None
-    assert min(found["seconds"], found["forwards"]) > 0
-    assert loaded == [False]
-    assert "reader" in used._loaded  # for the plain forwards
-
-
 def test_a_system_that_learned_nothing_has_no_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def score(rows: Rows, resources: Resources) -> list[Score]:
         return [Score(0.5, False, answered=False)] * len(rows)
