@@ -284,7 +284,7 @@ def test_text_that_no_window_holds_is_refused_before_it_is_cut_into_tokens(
         **{"question": "Q?", "passages": ["P."], "response": "R.", where: change.get(where, long)}
     )
     called: list[str] = []
-    monkeypatch.setattr("lrp4rag.reader.reader.encode", lambda *_, **__: called.append("tokens"))
+    monkeypatch.setattr("lrp4rag.reader.reader.encode_prompt", lambda *_, **__: called.append("tokens"))
     started = time.perf_counter()
     with pytest.raises(InputError, match="more than the reader's window of 512 tokens holds"):
         tiny_reader.encode(example)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from lrp4rag.example import Example
 from lrp4rag.lrp import attribute, relevance_mode
 from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.reader import Reader
+from lrp4rag.reader.encoding import Encoded
 from lrp4rag.training import extract as module
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor, Sentences, pull_sentences
@@ -311,14 +313,14 @@ def test_a_response_that_cannot_be_encoded_spares_the_others(
     tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does it fail the one whose other prompt it is."""
-    encode = Reader._encode
+    encode = Reader.encode
 
-    def limited(self: Reader, example: Example, *rest: object) -> object:
+    def limited(self: Reader, example: Example, **options: Any) -> Encoded:
         if example.id == "bridge-1":
             raise IndexError("no such token")
-        return encode(self, example, *rest)
+        return encode(self, example, **options)
 
-    monkeypatch.setattr(Reader, "_encode", limited)
+    monkeypatch.setattr(Reader, "encode", limited)
     done = extract(examples_of(3), tiny_reader, tmp_path, parts=PARTS)
     assert (done.computed, done.failures) == (2, {"bridge-1": "no such token"})
 

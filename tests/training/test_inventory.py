@@ -15,10 +15,10 @@ from lrp4rag.training import inventory as module
 from lrp4rag.training.inventory import Reason, inventory, merge, reasons_of
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import InputError
-from tests.test_files import leftover
 from tests.training.jobs import contents
 from tests.training.labelled import examples
 from tests.training.stored import CONFIGURATION, store_of
+from tests.util.test_files import leftover
 
 ROWS = [*examples(4), *examples(3, first=4, generator="g2")]
 

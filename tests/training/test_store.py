@@ -29,10 +29,10 @@ from lrp4rag.util.errors import InputError, LRP4RAGError
 from lrp4rag.util.strict_json import sealed
 from tests.classifiers.samples import READER, relevance_of
 from tests.hostile.damage import flipped
-from tests.test_files import leftover
 from tests.tiny import bridge_example
 from tests.training.jobs import TOO_LONG, contents, responses
 from tests.training.stored import CONFIGURATION
+from tests.util.test_files import leftover
 
 DEAD = 10**10 - 1
 """A number that no process has."""

@@ -18,8 +18,8 @@ from experiments.systems.scoring import PartScores
 from lrp4rag.example import Example, Label
 from lrp4rag.training.store import key_of
 from lrp4rag.util.errors import InputError
-from tests.test_files import leftover
 from tests.tiny import bridge_example
+from tests.util.test_files import leftover
 
 ROWS = [bridge_example(1), bridge_example(2), bridge_example(1, response="Nobody knows."), bridge_example(3)]
 EXPECTED = [float(len(row.response)) for row in ROWS]
