@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
-KIND = "python -m experiments breakdown"
+KIND = "lrp4rag experiments breakdown"
 
 
 _MINILM = "a MiniLM of 22M parameters, trained in the folds"

@@ -13,7 +13,7 @@ from lrp4rag.classifiers.card import package_versions
 from lrp4rag.training.folds import ONCE
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
-KIND = "python -m experiments lettuce"
+KIND = "lrp4rag experiments lettuce"
 
 
 def write_page(found: Lettuce, out: Path, command: str, resamples: int) -> list[Path]:

@@ -34,7 +34,7 @@ from lrp4rag.report.markdown import Markdown, strong
 from lrp4rag.report.numbers import difference, markdown, number, with_interval
 from lrp4rag.util.errors import InputError
 
-KIND = "python -m experiments claims"
+KIND = "lrp4rag experiments claims"
 TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
 HONEST, BEST = "honest", BEST_BY_ACCURACY
 BEST_WORDS = "accuracy of its best classifier"

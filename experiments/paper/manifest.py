@@ -24,7 +24,8 @@ from lrp4rag.util.strict_json import read_record
 from lrp4rag.util.types import first_fault
 
 MANIFEST = "manifest.json"
-KIND = "python -m experiments reproduce"
+# As the results of before say; the command is `python -m experiments` now.
+KIND = "lrp4rag experiments reproduce"
 BASELINES = "baselines"
 """The section that reads no relevance."""
 MORE_VERSIONS = ("numpy", "scipy", "matplotlib", "seaborn")
@@ -42,7 +43,7 @@ class Generator:
 class Known:
     """What a manifest says that other pages need. `seconds` has the sections that were run."""
 
-    kind: Literal["python -m experiments reproduce"]
+    kind: Literal["lrp4rag experiments reproduce"]
     generators: Annotated[dict[str, Generator], Field(min_length=1)]
     baselines: tuple[str, ...]
     seconds: dict[str, float]

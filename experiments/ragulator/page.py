@@ -14,7 +14,7 @@ from experiments.systems.ragulator import sentences
 from experiments.systems.trained import UNSEEN
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
-KIND = "python -m experiments ragulator"
+KIND = "lrp4rag experiments ragulator"
 
 
 def write_page(found: Evaluation, out: Path, command: str, resamples: int) -> list[Path]:

@@ -24,7 +24,7 @@ from lrp4rag.training.localisation import ALL, RELEVANCE_VECTOR, Localisation
 from lrp4rag.training.rows import Rows
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
-KIND = "python -m experiments study"
+KIND = "lrp4rag experiments study"
 RESPONSES = {name: METRICS[name] for name in ("auroc", "accuracy", "f1", "ece")}
 COSTS = {
     RELEVANCE_VECTOR: "R_response",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"
-KIND = "python -m experiments worth"
+KIND = "lrp4rag experiments worth"
 
 
 def write_page(found: Gains, rows: Rows, out: Path, command: str, resamples: int) -> list[Path]:

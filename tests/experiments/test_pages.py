@@ -72,16 +72,16 @@ def test_a_folder_without_a_record_is_refused(run, tmp_path: Path) -> None:  # n
     ("changed", "field", "words"),
     [
         (
-            {"kind": "python -m experiments magic"},
+            {"kind": "lrp4rag experiments magic"},
             "kind",
-            "no page is known of 'python -m experiments magic'",
+            "no page is known of 'lrp4rag experiments magic'",
         ),
         ({"kind": None}, "kind", "missing"),
         ({"kind": 3}, "kind", "not what"),
         ({"lines": None}, "lines", "missing"),
-        ({"lines": {}}, "lines", "not what python -m experiments worth writes"),
-        ({"lines": [{"level": "tokens"}]}, "lines", "not what python -m experiments worth writes"),
-        ({"seeds": "three"}, "seeds", "not what python -m experiments worth writes"),
+        ({"lines": {}}, "lines", "not what lrp4rag experiments worth writes"),
+        ({"lines": [{"level": "tokens"}]}, "lines", "not what lrp4rag experiments worth writes"),
+        ({"seeds": "three"}, "seeds", "not what lrp4rag experiments worth writes"),
         ({"reader": None}, "reader", "missing"),
         ({"command": ["x"]}, "command", "not what"),
         ({"took": {"seconds": 1}}, "took", "not what"),
@@ -109,7 +109,7 @@ def test_what_is_no_record_is_refused(content: str, tmp_path: Path) -> None:
 
 
 def test_a_record_says_how_long_it_took_and_its_page_too(tmp_path: Path) -> None:
-    write_record(tmp_path / "some", "python -m experiments x", {"a": 1})
+    write_record(tmp_path / "some", "lrp4rag experiments x", {"a": 1})
     took = Results.of(tmp_path / "some").get("took", Took)
     assert 0 < took.seconds < 1e6
     assert took.cores >= 1

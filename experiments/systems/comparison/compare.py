@@ -39,7 +39,7 @@ from lrp4rag.util.types import first_fault
 
 PROTOCOL = ONCE
 FINE_TUNED = "fine-tuned-llm"
-KIND = "python -m experiments compare"
+KIND = "lrp4rag experiments compare"
 """What a folder of results says of itself, and where."""
 
 

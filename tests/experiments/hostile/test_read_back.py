@@ -156,7 +156,7 @@ def test_a_benchmark_looks_at_its_output_first(command: str, kind: str, tmp_path
 CLAIMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "reproduce": (MANIFEST, claim_results),
     "study": ("results.json", lambda folder: claim_page(folder, STUDY)),
-    "compare": ("results.json", lambda folder: claim_page(folder, "python -m experiments compare")),
+    "compare": ("results.json", lambda folder: claim_page(folder, "lrp4rag experiments compare")),
 }
 
 
@@ -182,8 +182,8 @@ def test_what_a_command_wrote_or_never_writes_is_no_hindrance(tmp_path: Path) ->
         (tmp_path / folder).mkdir()
     (tmp_path / "beside" / "costs.json").write_text("{}")
     (tmp_path / "beside" / "scores").mkdir()
-    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "python -m experiments compare"}))
-    command = "python -m experiments compare --out x"
+    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "lrp4rag experiments compare"}))
+    command = "lrp4rag experiments compare --out x"
     (tmp_path / "earlier" / "results.json").write_text(json.dumps({"command": command}))
     (tmp_path / "former" / "results.json").write_text(json.dumps({"command": "lrp4rag compare --out x"}))
     for folder in ("ours", "earlier", "former"):
