@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = sorted((ROOT / "lrp4rag").rglob("*.py"))
+PACKAGE = sorted([*(ROOT / "lrp4rag").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")])
 BESIDE = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "notebooks").rglob("*.py")])
 
 
@@ -31,9 +31,9 @@ def tree(path: Path) -> ast.Module:
 
 
 def callers(*names: str) -> set[str]:
-    """The files of the package that call one of these; "?.name" stands for the method of anything."""
+    """The files of package and research that call one of these; "?.name" is the method of anything."""
     return {
-        path.relative_to(ROOT / "lrp4rag").as_posix()
+        path.relative_to(ROOT).as_posix()
         for path in PACKAGE
         for name, _ in calls(path)
         if name in names or f"?.{name.split('.')[-1]}" in names
@@ -43,7 +43,7 @@ def callers(*names: str) -> set[str]:
 def test_only_the_terminal_prints() -> None:
     # The second prints help, as click does.
     printing = callers("print", "?.print_json", "?.echo", "?.secho", "?.Console", "Console")
-    assert printing <= {"terminal.py", "cli/command.py"}
+    assert printing <= {"lrp4rag/util/terminal.py", "lrp4rag/cli/command.py"}
     for path in PACKAGE:
         source = path.read_text(encoding="utf-8")
         assert not re.search(r"std(out|err)\.write|from rich import print|rich\.print\(", source), path.name
@@ -52,7 +52,7 @@ def test_only_the_terminal_prints() -> None:
 def test_only_one_place_loads_models() -> None:
     # An adapter of LoRA has no code, and its loader knows no such option.
     assert callers("?.from_pretrained", "?.from_config") == {
-        "reader/weights.py",
+        "lrp4rag/reader/weights.py",
         "experiments/systems/finetuned.py",
     }
 
@@ -67,12 +67,14 @@ def test_benchmarks_and_notebooks_refuse_remote_code_in_so_many_words() -> None:
 
 def test_only_one_place_parses_json() -> None:
     parsers = callers("json.loads", "json.load")
-    # The first asks whether a line is JSON at all; the others read what they have just written.
-    assert parsers - {"strict_json.py", "data.py"} <= {
+    # The second asks whether a line is JSON at all; the others read what they have just written.
+    assert parsers <= {
+        "lrp4rag/util/strict_json.py",
+        "lrp4rag/data.py",
         "experiments/systems/resources.py",
         "experiments/systems/comparison/scores.py",
-        "training/cache.py",
-        "cluster/analysis.py",
+        "lrp4rag/training/cache.py",
+        "lrp4rag/guard/cluster/workers.py",
     }
 
 
@@ -88,15 +90,15 @@ def test_only_one_place_writes() -> None:
     # Two write into hidden folders that are renamed into place, one into the text of a help page, one makes
     # a key with its permissions.
     assert callers("?.write_text", "?.write_bytes", "open") <= {
-        "files.py",
-        "cli/command.py",
-        "service/audit/keys.py",
-        "classifiers/folder.py",
-        "reader/weights.py",
+        "lrp4rag/util/files.py",
+        "lrp4rag/cli/command.py",
+        "lrp4rag/guard/audit/chain.py",
+        "lrp4rag/classifiers/folder.py",
+        "lrp4rag/reader/weights.py",
     }
-    assert callers("?.savefig") == {"report/figure_text.py"}
+    assert callers("?.savefig") == {"lrp4rag/report/figure_text.py"}
     assert callers("?.mkdtemp", "mkdtemp") == {"experiments/systems/resources.py"}  # a folder of the system's
-    assert callers("?.rmtree") <= {"files.py", "reader/weights.py"}
+    assert callers("?.rmtree") <= {"lrp4rag/util/files.py", "lrp4rag/reader/weights.py"}
 
 
 def test_what_shows_a_promise_is_there() -> None:
