@@ -85,7 +85,7 @@ benchmark: $(VENV)/.installed ## time and memory of push and pull against a plai
 DETECTOR := lrp4rag/classifiers/bundled/default
 
 detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write its card, and measure it
-	$(BIN)/lrp4rag train $(RAGTRUTH) --more everyday --more-every 2 --pairs-every 12 --compare-blocks --leave-kinds-out --store $(STORES)/reading \
+	$(BIN)/lrp4rag train $(RAGTRUTH) --more everyday --more-every 2 --pairs-every 12 --store $(STORES)/reading \
 		--dtype bfloat16 --workers 2 --out $(DETECTOR)
 	$(BIN)/lrp4rag card --markdown > docs/model-card.md
 	$(BIN)/python -m benchmarks.judging --out docs/results/judging.json
@@ -95,7 +95,7 @@ detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write it
 # Token detectors that read relevance, by what they read: make study RAGTRUTH=folder STORES=folder. Extraction takes hours on
 # 2 cores. It goes on where it was killed, and so does the study.
 study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and make experiments/results/detector from them
-	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states
+	$(EXTRACT_TOKENS) --store $(STORES)/states --parts relevance,signals,states
 	$(BIN)/python -m benchmarks.verdict --out $(STORES)/costs.json
 	$(BIN)/python -m experiments study --store $(STORES)/states --costs $(STORES)/costs.json \
 		--systems experiments/results/compare/costs.json --out experiments/results/detector
@@ -103,7 +103,7 @@ study: $(VENV)/.installed ## extract relevance and states from RAGTruth, and mak
 # What relevance adds to what is known without it, by several seeds: make worth RAGTRUTH=folder STORES=folder. Of the first sources,
 # in half the time that all take. It goes on where it was killed.
 worth: $(VENV)/.installed ## extract relevance, signals and states of a part of RAGTruth, and make experiments/results/worth
-	$(EXTRACT) --store $(STORES)/states --parts relevance,signals,states --limit 360
+	$(EXTRACT_TOKENS) --store $(STORES)/states --parts relevance,signals,states --limit 360
 	$(BIN)/python -m experiments worth --store $(STORES)/states --limit 360 --bootstrap 10000 --out experiments/results/worth
 
 # The systems that people would compare with, on the same rows: make compare RAGTRUTH=folder STORES=folder. What the store has
@@ -111,7 +111,7 @@ worth: $(VENV)/.installed ## extract relevance, signals and states of a part of 
 # hours on 2 cores, most of them for what is trained in the folds and for samples of the reader. It goes on where it was killed.
 # Costs that are known are kept, but for the bundled detector's: it may have been trained anew.
 compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baseline, and make experiments/results/compare
-	$(EXTRACT) --store $(STORES)/states --parts reading,relevance,signals,states
+	$(EXTRACT_TOKENS) --store $(STORES)/states --parts reading,relevance,signals,states
 	$(BIN)/python -m experiments compare --store $(STORES)/states --out experiments/results/compare
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json --system lrp4rag
 	$(BIN)/python -m benchmarks.systems --store $(STORES)/states --out $(STORES)/systems.json
@@ -121,6 +121,7 @@ compare: $(VENV)/.installed ## judge RAGTruth by our detectors and every baselin
 # The evaluation of LRP4RAG: make paper RAGTRUTH=folder STORES=folder. Extraction takes hours on 2 cores (docs/store.md)
 # and goes on where it was killed; all after it takes less than half an hour.
 EXTRACT = $(BIN)/lrp4rag extract $(RAGTRUTH) --dtype bfloat16 --workers 2
+EXTRACT_TOKENS = $(BIN)/python -m experiments extract $(RAGTRUTH) --dtype bfloat16 --workers 2
 LLAMA_2 := --generator llama-2-7b-chat --generator llama-2-13b-chat
 
 # Pages that have a part of what others leave out.
@@ -130,7 +131,7 @@ CLAIMS = $(BIN)/python -m experiments claims --paper experiments/results/paper -
 	--baselines experiments/results/prompt --baselines experiments/results/fine-tuned --out experiments/results/claims
 
 paper: $(VENV)/.installed ## extract relevance from RAGTruth, and make experiments/results/paper from it
-	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance,signals,prompt
+	$(EXTRACT_TOKENS) --store $(STORES)/attnlrp --parts relevance,signals,prompt
 	if [ -d $(STORES)/matrix ]; then $(BIN)/lrp4rag store merge $(STORES)/matrix --out $(STORES)/attnlrp; fi
 	$(EXTRACT) --store $(STORES)/attnlrp --parts relevance --matrix 64x16 $(LLAMA_2)
 	$(EXTRACT) --store $(STORES)/rules-paper --composite paper --parts relevance $(LLAMA_2)

@@ -18,10 +18,10 @@ import psutil
 from pydantic import ValidationError
 
 from experiments.claim import PAGE, claim
+from experiments.records import UNREADABLE, from_json, rounded, to_json
 from lrp4rag.report.markdown import Markdown, code
 from lrp4rag.report.numbers import difference, number, percent, percent_interval, slug, verdict, with_interval
 from lrp4rag.report.templates import markdown_templates
-from lrp4rag.training.records import UNREADABLE, from_json, rounded, to_json
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.strict_json import read_record

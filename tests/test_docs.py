@@ -102,8 +102,8 @@ def files(tmp_path_factory: pytest.TempPathFactory, reader_folder: Path) -> Path
     data, store = write_jsonl(examples(4), folder / "data.jsonl"), folder / "STORE"
     arguments = ["extract", data, "--store", store, "--reader", reader_folder, "--device", "cpu"]
     for line in (
-        [*arguments, "--parts", "reading,relevance,signals,sentences"],
-        ["store", "export", store, "--array", "lookback", "--out", folder / "table.parquet"],
+        [*arguments, "--parts", "reading,relevance,segments"],
+        ["store", "export", store, "--array", "by_segment", "--out", folder / "table.parquet"],
     ):
         done = CliRunner().invoke(main, [str(word) for word in line])
         assert done.exit_code == 0, done.output

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from benchmarks.elsewhere.judging import CONTROLS, OURS, Flags, Judged, Scores
 from benchmarks.elsewhere.sets import FREE, NEAR
+from experiments.metrics import bootstrap, compare
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.training.localisation import TOKEN_RESAMPLES
-from lrp4rag.training.metrics import UNDEFINED, bootstrap, compare, intervals, token_intervals
+from lrp4rag.training.metrics import UNDEFINED, intervals, token_intervals
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.text import words_of
 

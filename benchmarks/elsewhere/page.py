@@ -17,10 +17,10 @@ from benchmarks.pages import write_page
 from experiments.claim import PAGE
 from experiments.figures.results import bounds
 from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
+from experiments.records import rounded, to_json
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import difference, percent_interval, with_interval
-from lrp4rag.training.records import rounded, to_json
 from lrp4rag.util.files import write_atomically
 
 KIND, RESULTS = "python -m benchmarks.elsewhere", "results.json"

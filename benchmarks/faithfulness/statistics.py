@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.metrics import bootstrap
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.training.metrics import bootstrap
 
 RESAMPLES = 2000
 Draw = NDArray[np.intp]

@@ -11,12 +11,12 @@ import numpy as np
 
 from experiments.breakdown.stored import Labels, Numbers, StoredRows
 from experiments.breakdown.strata import OURS
+from experiments.metrics import compare
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.reader.encoding import Offsets, tokens_in
 from lrp4rag.training.localisation import ALL
-from lrp4rag.training.metrics import compare, outcome_metrics
-from lrp4rag.training.spans import characters, overlap_metrics
+from lrp4rag.training.metrics import characters, outcome_metrics, overlap_metrics
 
 OF_SAMPLE, LETTUCE = "lrp4rag-learned-from-the-sample", "lettucedetect"
 CONTROLS = ("novel-words", "length", "lexical", "log-probability")

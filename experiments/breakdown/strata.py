@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.breakdown.stored import Labels, Numbers, StoredRows
+from experiments.metrics import compare
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.example import Example
 from lrp4rag.training.localisation import ALL
-from lrp4rag.training.metrics import Draws, compare, intervals_of, outcome_metrics
+from lrp4rag.training.metrics import Draws, intervals_of, outcome_metrics
 
 OURS, LENGTH, NOVEL = "lrp4rag", "length", "novel-words"
 SYSTEMS = (OURS, NOVEL, LENGTH)

@@ -37,6 +37,11 @@ SECTIONS = {
             "RAGulator's evaluation: sentences, held-out pairs, agreement, speed, a stream.",
         ),
     },
+    "Stores": {
+        "extract": LazyCommand(
+            "experiments.cli.extract", "Compute the parts of a store that only the research reads."
+        ),
+    },
     "Detectors": {
         "study": LazyCommand(
             "experiments.cli.study", "What token detectors are worth, at what cost, from a store."

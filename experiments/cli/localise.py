@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from experiments.cli.options import store_option
-from lrp4rag.cli.command import command
-from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, PATH, blocks_option, check_written
+from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, PATH, check_written
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import say_json
 
@@ -19,16 +19,24 @@ if TYPE_CHECKING:
 
 
 @command()
-@store_option("Store with signals of labelled responses (lrp4rag extract --parts relevance,signals).")
+@store_option("Store with signals of labelled responses (python -m experiments extract).")
 @click.option("--out", type=PATH, help="Also write the record to this JSON file.")
 @GENERATOR
-@blocks_option("signals, state, passages")
+@advanced(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="NAME",
+    help="Features of tokens (experiments/tokens): plain and around, of a plain pass, or signals, segments, "
+    "quick, state and passages, of passes in relevance mode; repeatable.  "
+    "[default: signals, state, passages]",
+)
 @click.option(
     "--feature",
     "features",
     multiple=True,
     metavar="NAME",
-    help="Instead of blocks, only this token feature (docs/features.md); repeat it for several.",
+    help="Instead of blocks, only this token feature (experiments/tokens); repeat it for several.",
 )
 @click.option(
     "--profile",
@@ -53,14 +61,16 @@ def localise(
 
     They learn from the chosen responses of all generators together, with folds grouped by source;
     thresholds are chosen inside the folds. Beside them stand smoothed relevance, of which only the
-    threshold is learned, and controls. States need a store with that part (lrp4rag extract --parts
-    relevance,signals,states).
+    threshold is learned, and controls. States need a store with that part (python -m experiments extract
+    --parts relevance,signals,states).
     """
     from dataclasses import asdict
 
+    from experiments.tokens.blocks import parts_of
+    from experiments.tokens.extraction import records_for
     from lrp4rag.guard.evaluation.report import print_localisation
     from lrp4rag.training.folds import ONCE
-    from lrp4rag.training.localisation import CLASSIFIER, localisation, record
+    from lrp4rag.training.localisation import CLASSIFIER, lines_record, localisation
     from lrp4rag.training.rows import Rows
     from lrp4rag.training.token_folds import cross_validate_tokens
     from lrp4rag.training.tokens import tokens_of
@@ -71,18 +81,23 @@ def localise(
     made = _blocks(blocks, features, profiles)
     rows = Rows.open(store).select_generators(generator)
     protocol = ONCE
-    tokens = tokens_of(rows, made)
+    tokens = tokens_of(rows, made, lambda blocks: records_for(rows, parts_of(blocks)))
     predicted = {CLASSIFIER: cross_validate_tokens(tokens, protocol)}
     found = localisation(rows, tokens, predicted, protocol, resamples=resamples)
     settings = {
         "blocks": {name: asdict(block) for name, block in made.items()},
         "columns": {name: table.shape[1] for name, table in tokens.blocks.items()},
     }
-    made = record(found, protocol, settings)
+    record = {
+        "protocol": protocol.words,
+        "settings": settings,
+        "chosen": list(found.chosen),
+        "generators": lines_record(found),
+    }
     if out is not None:
-        write_atomically(out, json.dumps(made, indent=2) + "\n")
+        write_atomically(out, json.dumps(record, indent=2) + "\n")
     if as_json:
-        say_json(made)
+        say_json(record)
     else:
         print_localisation(found, protocol.words)
 
@@ -90,8 +105,8 @@ def localise(
 def _blocks(
     blocks: tuple[str, ...], features: tuple[str, ...], profiles: tuple[str, ...]
 ) -> dict[str, Block]:
-    from lrp4rag.features.blocks import FULL_BLOCKS, blocks_named
-    from lrp4rag.features.table import TokenTable
+    from experiments.tokens.blocks import FULL_BLOCKS, blocks_named
+    from experiments.tokens.table import TokenTable
 
     if not features and not profiles:
         return blocks_named(blocks or FULL_BLOCKS)

@@ -24,10 +24,10 @@ from experiments.figures.style import (
     panels,
     themed,
 )
+from experiments.metrics import Reliability
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.report.figure_text import LONG_NAME, SYMBOLS, label
 from lrp4rag.report.numbers import METRICS, bracketed
-from lrp4rag.training.metrics import Reliability
 
 Values = NDArray[np.float64]
 Kind = Literal["detector", "control"]

@@ -11,14 +11,16 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.cache import Cache, Cell, Task
+from experiments.metrics import compare
 from experiments.paper.methods import Method
 from experiments.paper.settings import Settings
 from experiments.paper.subset import FEWEST_SOURCES, Subset, Variant
 from experiments.systems.resources import Choices, Resources
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.features.parts import MATRIX, PROMPT, SIGNALS
-from lrp4rag.training.cache import Cache, Cell, Task
-from lrp4rag.training.metrics import compare, outcome_metrics
+from lrp4rag.features.parts import MATRIX, PROMPT
+from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
@@ -26,8 +28,8 @@ from lrp4rag.util.errors import InputError
 _MISSING = "this store has none"
 REMEDIES = {
     "rows": ("too few are extracted yet", "lrp4rag extract DATA --store STORE"),
-    SIGNALS: (_MISSING, "lrp4rag extract DATA --store STORE --parts relevance,signals"),
-    PROMPT: (_MISSING, "lrp4rag extract DATA --store STORE --parts relevance,signals,prompt"),
+    SIGNALS: (_MISSING, "python -m experiments extract DATA --store STORE --parts relevance,signals"),
+    PROMPT: (_MISSING, "python -m experiments extract DATA --store STORE --parts relevance,signals,prompt"),
     MATRIX: (
         "not every row of this store has it, for it takes a backward pass for each of 64 parts of a response",
         "lrp4rag extract DATA --store STORE --parts relevance --matrix 64x16",

@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from experiments.cache import Cell, Task
 from experiments.figures.style import (
     CLASSES,
     DIVERGING,
@@ -46,7 +47,6 @@ from experiments.paper.thresholds import vectors_of
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import bracketed, number, p_value
-from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.metrics import Draws
 
 Values = NDArray[np.float64]

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from experiments.cache import Cell, Task
+from experiments.metrics import bootstrap, compare_parts
 from experiments.paper.context import Context, Exhibit, Note, metric_rows
 from experiments.paper.methods import Method, Model, nested
 from experiments.paper.settings import MATRICES, ONE_VECTOR, VECTOR_WORDS
@@ -26,8 +28,7 @@ from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.markdown import strong
 from lrp4rag.report.numbers import difference, with_interval
-from lrp4rag.training.cache import Cell, Task
-from lrp4rag.training.metrics import RESAMPLES, bootstrap, compare_parts
+from lrp4rag.training.metrics import RESAMPLES
 from lrp4rag.training.validation import Outcome
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.cache import Cell, Task
 from experiments.figures.results import draw_lengths
 from experiments.paper.context import Context, Exhibit, Note, metric_rows
 from experiments.paper.nested import fold_scores, uncalibrated
@@ -27,7 +28,6 @@ from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.report.numbers import slug, with_interval
-from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
 

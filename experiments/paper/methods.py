@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from experiments.cache import Cell, Task
 from experiments.paper.nested import FoldScores, choose, fold_scores
 from experiments.paper.settings import (
     DEFAULTS,
@@ -21,10 +22,9 @@ from experiments.paper.settings import (
     lengths_of,
 )
 from experiments.paper.subset import Subset
+from experiments.tokens.controls import CONTROLS, Setting
 from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.lrp.resample import Mode
-from lrp4rag.training.cache import Cell, Task
-from lrp4rag.training.controls import CONTROLS, Setting
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.validation import Outcome, cross_validated
 

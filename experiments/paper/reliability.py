@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from experiments.figures.results import calibration_error, draw_reliability
+from experiments.metrics import Reliability, reliability
 from experiments.paper.context import Context, Exhibit
 from experiments.paper.methods import Method, Model, control, nested
 from experiments.paper.subset import Subset
 from experiments.paper.table2 import best_of
 from lrp4rag.report.numbers import number, slug
 from lrp4rag.training.folds import Protocol
-from lrp4rag.training.metrics import Reliability, reliability
 
 CONTROLS_SHOWN = ("novel words", "six lexical features")
 

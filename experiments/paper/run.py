@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from experiments.cache import Cell
 from experiments.claim import PAGE
 from experiments.figures.style import save, save_table
 from experiments.paper import (
@@ -27,7 +28,6 @@ from experiments.paper.extraction import extractions
 from experiments.paper.manifest import claim_results, link_to, manifest, write
 from experiments.paper.page import render
 from lrp4rag.report.numbers import markdown
-from lrp4rag.training.cache import Cell
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.training.rows import Rows
@@ -153,7 +154,7 @@ def _vectors(rows: Rows, name: str) -> Sequence[Array]:
 
 def _mean_over_prompt(rows: Rows, signal: str, segments: slice = slice(None)) -> list[Array]:
     """R_response of what is stored by segment (segments, t): the mean over n prompt tokens."""
-    pairs = zip(rows.signal(signal), rows.relevances, strict=True)
+    pairs = zip(rows.arrays(signal, SIGNALS), rows.relevances, strict=True)
     return [array[segments].sum(0) / len(relevance.encoded.prompt_ids) for array, relevance in pairs]
 
 

@@ -18,10 +18,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.metrics import compare
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.lrp.resample import resample
-from lrp4rag.training.metrics import RESAMPLES, compare, token_intervals
+from lrp4rag.training.metrics import RESAMPLES, token_intervals
 from lrp4rag.training.validation import Outcome
 
 Values = NDArray[np.float64]

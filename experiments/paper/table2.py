@@ -16,12 +16,13 @@ from experiments.paper.settings import MATRICES, ONE_VECTOR, TWO_VECTORS, length
 from experiments.paper.subset import Subset, Variant
 from experiments.paper.verdicts import less, worded
 from experiments.published import TABLE_2, Published, best_published, published
+from experiments.tokens.controls import available
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.markdown import emphasised, strong, text
 from lrp4rag.report.numbers import METRICS, percent, slug, with_interval
-from lrp4rag.training.controls import FLAG_EVERYTHING, available, flag_everything
+from lrp4rag.training.controls import FLAG_EVERYTHING, flag_everything
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.validation import Outcome
 

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.cache import Cell, Task
 from experiments.figures.style import PUBLISHED, legend_below, not_stored, panels, themed
 from experiments.paper.context import Context, Exhibit, Note
 from experiments.paper.subset import Subset
@@ -20,7 +21,6 @@ from experiments.published import BEST_THRESHOLDS
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import METRICS, number, with_interval
-from lrp4rag.training.cache import Cell, Task
 
 STRIDE = 2
 """Every second threshold of the sweep goes into the CSV file."""

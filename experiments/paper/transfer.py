@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from experiments.cache import Cell, Task
 from experiments.figures.results import draw_transfer
 from experiments.paper.context import Context, Exhibit, metric_rows
 from experiments.paper.settings import DEFAULTS, estimator_of
 from experiments.paper.subset import Labels, Subset
 from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.training.cache import Cell, Task
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import cross_validated

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
+from experiments.metrics import bootstrap, compare_tokens
 from experiments.ragulator.tasks import Flags, Split, Task, annotated, pairs, split_by_source
 from experiments.systems.baseline import Baseline, Fitted
 from experiments.systems.entailment import ENTAILMENT, RAGULATOR_ENCODER
@@ -28,7 +29,7 @@ from experiments.systems.scoring import PartScores
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.example import Example
-from lrp4rag.training.metrics import bootstrap, compare_tokens, ratios, token_intervals
+from lrp4rag.training.metrics import ratios, token_intervals
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.progress import track
 from lrp4rag.util.sentences import sentences_in, sentences_of

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from experiments.systems.ragulator.labels import simulated
 from experiments.systems.scoring import PartScores
 from lrp4rag.example import Example
+from lrp4rag.training.metrics import annotated_sentences
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.spans import annotated_sentences
 from lrp4rag.util.errors import InputError
 
 SHARES = {"learn": 0.6, "tune": 0.15, "test": 0.25}

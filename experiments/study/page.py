@@ -18,9 +18,10 @@ from experiments.study.plan import (
     STATE,
 )
 from experiments.study.study import PROTOCOL, Study
+from experiments.tokens.controls import RELEVANCE_VECTOR
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.report.numbers import METRICS, slug
-from lrp4rag.training.localisation import ALL, RELEVANCE_VECTOR, Localisation
+from lrp4rag.training.localisation import ALL, Localisation
 from lrp4rag.training.rows import Rows
 
 TEMPLATE = Path(__file__).parent / "templates" / "page.md.j2"

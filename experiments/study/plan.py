@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS
-from lrp4rag.training.learners import LEARNERS
-from lrp4rag.training.trials import Trial
+from experiments.tokens.blocks import FAST_BLOCKS, FULL_BLOCKS
+from experiments.tokens.learners import LEARNERS
+from experiments.tokens.trials import Trial
 
 FULL, FAST, SEGMENTS, SIGNALS, STATE = "full", "fast", "segments", "signals", "state alone"
 

@@ -9,22 +9,22 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
+from experiments.metrics import Reliability, reliability
 from experiments.study import plan
+from experiments.tokens.blocks import blocks_named
+from experiments.tokens.controls import POOLED, RELEVANCE_VECTOR, of_responses
+from experiments.tokens.trials import CrossValidation
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.decision import TOPS, top_mean
-from lrp4rag.features.blocks import blocks_named
+from lrp4rag.training.controls import WHOLE
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import (
-    POOLED,
-    RELEVANCE_VECTOR,
-    WHOLE,
     Localisation,
     localisation,
 )
-from lrp4rag.training.metrics import Reliability, outcome_metrics, reliability
+from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import TokenPredictions
-from lrp4rag.training.trials import CrossValidation
 
 BESIDE = (RELEVANCE_VECTOR, POOLED, *WHOLE, "six lexical features", "log-probability", "hidden state")
 SECTIONS = ("ways", "learners", "curve", "transfer")
@@ -130,7 +130,7 @@ def _localised(
         validation.tokens,
         found,
         validation.protocol,
-        beside=beside,
+        controls=None if beside is None else of_responses(beside, validation.protocol),
         resamples=resamples,
         jobs=validation.cache.jobs,
     )

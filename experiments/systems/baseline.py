@@ -27,7 +27,7 @@ from experiments.systems.scoring import (
     threshold_of,
 )
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, grouped_folds, margin_of
-from lrp4rag.training.candidates import Candidates, logistic
+from lrp4rag.training.controls import Candidates, logistic
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
 

@@ -28,8 +28,8 @@ from experiments.systems.resources import Resources
 from experiments.systems.scoring import NO_PARTS, PartScores, split
 from experiments.systems.trained import model_of_fold, train_encoder
 from lrp4rag.example import Example
+from lrp4rag.training.metrics import annotated_sentences
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.spans import annotated_sentences
 from lrp4rag.util.sentences import sentences_in, sentences_of
 
 TRAINING = Training(epochs=2, rate=1e-4)

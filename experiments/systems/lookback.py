@@ -19,9 +19,10 @@ from experiments.systems.baseline import BestClassifier, Fitted, Reading
 from experiments.systems.facts import LABELS, SPANS, Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import Calibration, PartScores, threshold_of
+from experiments.tokens import candidates
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, fit, grouped_folds, worth
-from lrp4rag.training import candidates
-from lrp4rag.training.candidates import logistic
+from lrp4rag.training.controls import logistic
 from lrp4rag.training.rows import Rows
 
 WINDOW = 8
@@ -61,7 +62,7 @@ def over_tokens(windows: Scores, tokens: int, width: int = WINDOW) -> Scores:
 
 def ratios_of(rows: Rows) -> Iterator[NDArray[np.float32]]:
     """Of each row, (t, layers x heads)."""
-    for row in rows.signal("lookback"):
+    for row in rows.arrays("lookback", SIGNALS):
         yield row.reshape(-1, row.shape[-1]).T
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from experiments.cache import make_way
+from experiments.records import UNREADABLE, from_json, to_json
 from experiments.systems.chat import Chat, LocalChat, RemoteChat
 from experiments.systems.encoders.embedder import Embedder
 from experiments.systems.encoders.weights import identified
 from experiments.systems.facts import Facts
 from lrp4rag.example import Example
 from lrp4rag.reader.weights import DEFAULT_READER, label_of
-from lrp4rag.training.cache import make_way
-from lrp4rag.training.records import UNREADABLE, from_json, to_json
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store, key_of
 from lrp4rag.util.errors import InputError

@@ -16,9 +16,10 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments.systems.baseline import BestClassifier
 from experiments.systems.facts import LABELS, Facts
+from experiments.tokens import candidates
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import Candidate
-from lrp4rag.training import candidates
-from lrp4rag.training.candidates import Candidates
+from lrp4rag.training.controls import Candidates
 from lrp4rag.training.rows import Rows
 
 PAPER = "arXiv 2304.13734"
@@ -44,7 +45,7 @@ def network(rows: Rows, seed: int = 0) -> Candidates:
 
     Raises `InputError` where a row has no signals.
     """
-    states = rows.signal("hidden_last")
+    states = rows.arrays("hidden_last", SIGNALS)
     top = len(states[0]) - 1
     layers = dict.fromkeys(max(round(place * top), 1) for place in PLACES)
     few = FewEpochs(HIDDEN, batch_size=BATCH, max_iter=EPOCHS, random_state=seed)

@@ -10,17 +10,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.metrics import auroc_draws
+from experiments.tokens.blocks import blocks_named
+from experiments.tokens.extraction import SIGNALS, STATES
+from experiments.tokens.trials import CrossValidation, Trial
 from experiments.worth import plan, whole
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.features.blocks import blocks_named
-from lrp4rag.features.parts import RELEVANCE, SIGNALS, STATES
-from lrp4rag.training.candidates import Candidates, logistic
+from lrp4rag.features.parts import RELEVANCE
+from lrp4rag.training.controls import Candidates, logistic
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import ALL, parts_of
 from lrp4rag.training.localisation import whole as controls_of
-from lrp4rag.training.metrics import LEVEL, auroc_draws, intervals_of
+from lrp4rag.training.metrics import LEVEL, intervals_of
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.trials import CrossValidation, Trial
 from lrp4rag.training.validation import Outcome, cross_validated
 from lrp4rag.util.errors import InputError
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.features.blocks import LIKELIHOOD, RELEVANCE_ALONE
+from experiments.tokens.blocks import LIKELIHOOD, RELEVANCE_ALONE
+from experiments.tokens.candidates import lexical_features
+from experiments.tokens.extraction import records
+from experiments.tokens.response import POOLINGS, pooled
+from experiments.tokens.states import nearest
+from experiments.tokens.table import FEATURES
+from experiments.tokens.text import TEXT_FEATURES
 from lrp4rag.features.record import Record
-from lrp4rag.features.response import POOLINGS, pooled
-from lrp4rag.features.states import nearest
-from lrp4rag.features.table import FEATURES
-from lrp4rag.features.text import TEXT_FEATURES
-from lrp4rag.training.candidates import lexical_features
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.progress import track
 
@@ -41,7 +42,7 @@ def groups(rows: Rows) -> dict[str, Table]:
     Raises `InputError` where the store has no signals.
     """
     found: dict[str, list[list[float]]] = {name: [] for name in (*POOLED, "state")}
-    for record in track(rows.records(), len(rows), "pooling features"):
+    for record in track(records(rows), len(rows), "pooling features"):
         for name, features in POOLED.items():
             pools = (pooled(FEATURES[feature](record), record) for feature in features)
             found[name].append([value for pool in pools for value in pool.values()])

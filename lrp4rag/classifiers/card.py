@@ -22,7 +22,6 @@ from lrp4rag.classifiers.decision import DecisionRule
 from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
-from lrp4rag.features.table import TokenTable
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resample import Mode
 from lrp4rag.reader.identity import require_identity
@@ -90,7 +89,7 @@ class TokenInput(ModelInput):
     """The blocks of features that each token is scored by, and the rule that decides by the scores."""
 
     kind: Literal["tokens"] = "tokens"
-    blocks: dict[str, TokenTable | PlainTable | StateBlock]
+    blocks: dict[str, PlainTable | StateBlock]
     reading: DecisionRule
 
     def words(self) -> str:

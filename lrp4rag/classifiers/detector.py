@@ -91,7 +91,7 @@ class FittedDetector:
             require_embeddings(relevance)
             pairs = ((name, getattr(relevance, name)) for name in ARRAYS)
             known = {name: array for name, array in pairs if array is not None}
-        for arrays in (known, record.signals, record.states, record.sentences):
+        for arrays in (known, record.signals, record.states):
             if (name := not_finite(arrays)) is not None:
                 raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
         assessment = self.model.assess(record)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT, RELEVANCE, SIGNALS
+from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT, RELEVANCE, SEGMENTS
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resample import MODES, Mode, resample
 from lrp4rag.util.errors import InputError
@@ -66,7 +66,7 @@ VECTORS: dict[str, Vector] = {
     "segments": Vector(
         _segments,
         "relevance of passages, question and template per response token",
-        needs=(RELEVANCE, SIGNALS),
+        needs=(RELEVANCE, SEGMENTS),
         rows=3,
     ),
     "matrix": Vector(

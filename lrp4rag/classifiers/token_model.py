@@ -15,15 +15,11 @@ from lrp4rag.classifiers.decision import DecisionRule, claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.verdict import Assessment, Claims, Judgement, Reason, TokenMarks
-from lrp4rag.features.blocks import Block, parts_of, wanted_by
+from lrp4rag.features.blocks import Block
 from lrp4rag.features.parts import READING
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import Replay, SignalReplay
-from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import sentence_numbers
-from lrp4rag.lrp.flow import Flow
-from lrp4rag.reader.reader import Reader
 
 REASONS = 3
 
@@ -39,14 +35,11 @@ class TokenModel(Model):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return parts_of(self.blocks)
+        return (READING,)
 
     @property
     def plain(self) -> bool:
-        return READING in self.needs
-
-    def replay(self, reader: Reader, flow: Flow) -> Replay:
-        return SignalReplay(reader, flow, wanted_by(self.blocks))
+        return True
 
     def assess(self, record: Record) -> Assessment:
         numbers, rule = sentence_numbers(record), self.rule
@@ -87,7 +80,7 @@ class TokenModel(Model):
             return ()
         found = []
         for name, block in self.blocks.items():
-            if not isinstance(block, TokenTable | PlainTable):
+            if not isinstance(block, PlainTable):
                 continue
             table, networks = block(record)[inside], self.ensemble.networks[name]
             before = mean_log_odds(networks, table)

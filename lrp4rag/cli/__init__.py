@@ -27,9 +27,7 @@ SECTIONS = {
         "evaluate": LazyCommand(
             "lrp4rag.cli.evaluate", "Metrics on labelled responses; a gate against an earlier run."
         ),
-        "extract": LazyCommand(
-            "lrp4rag.cli.extract", "Compute relevance and signals of responses into a store."
-        ),
+        "extract": LazyCommand("lrp4rag.cli.extract", "Compute relevance of responses into a store."),
         "store": LazyCommand("lrp4rag.cli.store", "Inspect, merge and export stores of what was extracted."),
         "corrupt": LazyCommand(
             "lrp4rag.cli.corrupt", "Make copies of faithful responses with a fault in them."

@@ -9,7 +9,7 @@ import click
 
 from lrp4rag.cli.command import command
 from lrp4rag.cli.inputs import data_files, load_data
-from lrp4rag.cli.options import GENERATOR, LIMIT, check_written, count, file_option, repeatable
+from lrp4rag.cli.options import GENERATOR, LIMIT, check_written, count, file_option, hidden, repeatable
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import written_atomically
 from lrp4rag.util.terminal import say
@@ -46,8 +46,7 @@ KINDS = (
 )
 @click.option("--no-harmless", is_flag=True, help="Make no harmless copies.")
 @click.option("--seed", default=0, type=click.IntRange(0), help="Another seed gives other pairs.")
-@GENERATOR
-@LIMIT
+@hidden(GENERATOR, LIMIT)
 def corrupt(
     data: str,
     out: Path,

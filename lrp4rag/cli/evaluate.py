@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrp4rag.cli.command import command
+from lrp4rag.cli.config import CONFIG
 from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import data_files, load_data
@@ -67,7 +68,8 @@ MAX_DROP = 0.05
 )
 @click.option("--store", type=PLACE, help=f"{STORE_HELP}  [default: a temporary folder]")
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
-@engine_options()
+@CONFIG
+@engine_options(shown=("workers",))
 @reader_options(shown=("max-memory",))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON what --out writes.")
 @click.pass_context

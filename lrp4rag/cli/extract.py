@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.command import command
+from lrp4rag.cli.config import CONFIG
 from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
@@ -18,6 +19,7 @@ from lrp4rag.cli.options import (
     PLACE,
     STORE_HELP,
     ReaderChoice,
+    hidden,
     reader_options,
 )
 from lrp4rag.util.errors import LRP4RAGError
@@ -35,30 +37,27 @@ if TYPE_CHECKING:
 @click.option("--store", required=True, type=PLACE, help=STORE_HELP)
 @click.option(
     "--parts",
-    default="relevance,signals,prompt,sentences",
+    default="relevance,segments,prompt",
     metavar="LIST",
-    help="What to extract: relevance (R_response), signals (relevance by segment, provenance, likelihoods, "
-    "mean states), states (hidden states of each token: large), prompt (R_prompt), sentences (a row per "
-    "sentence; includes R_prompt and is the slowest), reading (of a plain pass: what a detector of `train` "
-    "reads by default).",
+    help="Parts to extract: relevance (R_response), segments (relevance of each passage, the question and "
+    "the template), prompt (R_prompt), matrix-64x16 (R* in 64 response by 16 prompt bins: the LSTM's input), "
+    "reading (of a plain pass: the input of a detector that `train` makes by default).",
 )
-@advanced(
-    "--matrix",
-    metavar="LRxLP",
-    help="Also extract R* resampled to LR response by LP prompt bins, such as 64x16: the LSTM's input, LP "
-    "tangents.",
+@hidden(
+    click.option("--matrix", metavar="LRxLP", help="Also extract the part matrix-LRxLP."),
+    GENERATOR,
+    LIMIT,
 )
-@advanced(
+@click.option(
     "--allow-failures",
     default=0,
     type=click.IntRange(0),
     metavar="N",
     help="Exit with 1 only if more than N responses fail.",
 )
-@GENERATOR
-@LIMIT
+@CONFIG
 @engine_options()
-@reader_options()
+@reader_options(shown=("dtype", "max-memory"))
 def extract(
     data: str,
     store: Path,
@@ -70,7 +69,7 @@ def extract(
     engine: EngineChoice,
     reader: ReaderChoice,
 ) -> None:
-    """Compute relevance, and what else detectors and baselines read, of every response in DATA.
+    """Compute relevance, or the input of detectors, of every response in DATA into a store.
 
     DATA is a JSONL, JSON or Parquet file, a folder of JSONL and Parquet files, or a RAGTruth directory,
     here or behind a URL. The results are kept in a store; further parts can be added to it later.

@@ -193,19 +193,6 @@ LIMIT = count(
 )
 
 
-def blocks_option(default: str) -> Decorator:
-    """Declare `--block`: which blocks of features tokens are judged by."""
-    return advanced(
-        "--block",
-        "blocks",
-        multiple=True,
-        metavar="NAME",
-        help="Features of tokens (docs/features.md): plain and around, of a plain pass, or signals, "
-        "segments, quick, state and passages, of passes in relevance mode; repeatable.  "
-        f"[default: {default}]",
-    )
-
-
 GENERATOR = repeatable("--generator", help="Use only responses of this generator; repeatable.")
 FOLD_WORKERS = count("--workers", help="Processes of the cross-validation.  [default: one per core]")
 STORE_HELP = "Folder that keeps what is extracted, so that nothing is computed twice."

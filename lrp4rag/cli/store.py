@@ -54,23 +54,18 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
     "--array",
     "arrays",
     metavar="NAME",
-    help="Also write this array of the signals or the sentences, such as lookback; repeatable.",
+    help="Also write this array of a part, such as by_segment; repeatable.",
 )
-@click.option(
-    "--features",
-    is_flag=True,
-    help="Also write the features of each token and response (docs/features.md).",
-)
-def export(folder: Path, out: Path, arrays: tuple[str, ...], features: bool) -> None:
+def export(folder: Path, out: Path, arrays: tuple[str, ...]) -> None:
     """Write the store as one Parquet table, a row for each response, for pandas, polars or duckdb.
 
     The columns are ids, source, generator, texts, labels, token flags, and per response token R_response,
-    log-probability, entropy and rank; R_prompt where it is stored. Arrays of more axes are flattened and
-    come with their shape. Needs pyarrow: pip install 'lrp4rag[parquet]'.
+    and log-probability, entropy and rank where readings are stored; R_prompt where it is stored. Arrays of
+    more axes are flattened and come with their shape. Needs pyarrow: pip install 'lrp4rag[parquet]'.
     """
     from lrp4rag.training.export import export as run
     from lrp4rag.training.store import EXAMPLES, MANIFEST
 
     check_written(out, (folder / MANIFEST, folder / EXAMPLES))
-    written = run(folder, out, arrays, features=features)
+    written = run(folder, out, arrays)
     say(f"{written} rows written to {out}")

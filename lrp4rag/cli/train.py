@@ -1,17 +1,17 @@
-"""`lrp4rag train` and `evaluate`: commands over labelled data."""
+"""`lrp4rag train`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lrp4rag.cli.command import advanced, command
+from lrp4rag.cli.command import command
+from lrp4rag.cli.config import CONFIG
 from lrp4rag.cli.engine import EngineChoice
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import load_data
@@ -22,8 +22,9 @@ from lrp4rag.cli.options import (
     PATH,
     STORE_HELP,
     ReaderChoice,
-    blocks_option,
     count,
+    gathered,
+    hidden,
     reader_options,
     shown_command,
 )
@@ -31,109 +32,121 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import say
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers import Features
-    from lrp4rag.training.train import TokenRecipe, VectorRecipe
+    from lrp4rag.training.corpus import Corpus
+    from lrp4rag.training.train import Recipe
 
-CLASSIFIERS = ("tokens", "threshold", "svm", "mlp", "forest", "lstm")
-one_in = partial(advanced, type=click.IntRange(min=1), default=1, show_default=True)
+TOKENS = "tokens"
+CLASSIFIERS = (TOKENS, "threshold", "svm", "mlp", "forest", "lstm")
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
+MODES = ("interpolate", "pad_last", "zeros")
+one_in = partial(click.option, type=click.IntRange(1), default=1)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The data of a training, the kind of detector, and how it is measured."""
+
+    generator: tuple[str, ...]
+    limit: int | None
+    classifier: str | None
+    block: tuple[str, ...]
+    more: tuple[Path, ...]
+    more_every: int
+    no_pairs: bool
+    pairs_every: int
+    vector: str | None
+    length: int | None
+    resampling: str | None
+    resamples: int
+
+    def recipe(self) -> Recipe:
+        """Return the recipe; raises `InputError` for settings that do not go together."""
+        from lrp4rag.classifiers import Features
+        from lrp4rag.classifiers.features import VECTORS
+        from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
+        from lrp4rag.features.parts import MATRIX
+        from lrp4rag.training.train import TokenRecipe, VectorRecipe
+
+        described = any(one is not None for one in (self.vector, self.length, self.resampling))
+        classifier = self.classifier or ("svm" if described else TOKENS)
+        if classifier == TOKENS:
+            if described:
+                raise InputError("vector, length and resampling are not for the classifier 'tokens'")
+            return TokenRecipe(blocks_named(self.block or PLAIN_BLOCKS))
+        if self.block or self.more or self.no_pairs:
+            raise InputError(f"block, more and no-pairs are for the classifier 'tokens', not '{classifier}'")
+        vector, mode = self.vector or "total", self.resampling or MODES[0]
+        if mode != MODES[0] and MATRIX in VECTORS[vector].needs:
+            raise InputError(
+                f"R* is stored interpolated, so resampling '{mode}' is not possible for {vector}"
+            )
+        length = VECTORS[vector].length if self.length is None else self.length
+        return VectorRecipe(Features(vector, length, mode=mode), classifier)  # type: ignore[arg-type]
+
+    def corpus(self, data: str, *, pairs: bool) -> Corpus:
+        """Load the labelled examples of `data` and of the further files, with `pairs` made of the first."""
+        from lrp4rag.training.corpus import Corpus
+        from lrp4rag.training.sets import set_path
+        from lrp4rag.training.train import labelled
+
+        if len({path.stem for path in self.more}) < len(self.more):
+            raise InputError("two files of --more have one name, by which results are shown; rename one")
+        return Corpus.of(
+            labelled(load_data(data, self.generator, self.limit), data),
+            {path.stem: labelled(load_data(str(set_path(path)), ()), path) for path in self.more},
+            more_every=self.more_every,
+            pairs=pairs and not self.no_pairs,
+            pairs_every=self.pairs_every,
+        )
 
 
 @command()
 @click.argument("data", metavar="DATA")
 @click.option("--out", required=True, type=PATH, help="Folder for the detector.")
 @click.option("--store", required=True, type=PATH, help=STORE_HELP)
-@GENERATOR
-@LIMIT
-@click.option(
-    "--classifier",
-    type=click.Choice(CLASSIFIERS),
-    help="Networks that judge single tokens, or a classifier of one vector (--vector), which the LSTM reads "
-    "step by step.  [default: tokens, or svm if a vector is described]",
+@gathered(
+    Settings,
+    "settings",
+    click.option(
+        "--classifier",
+        type=click.Choice(CLASSIFIERS),
+        help="Networks that judge single tokens of a plain pass, or a classifier of one relevance vector, "
+        "which the LSTM reads step by step.  [default: tokens, or svm if a vector is described]",
+    ),
+    click.option(
+        "--more",
+        multiple=True,
+        type=PATH,
+        metavar="FILE",
+        help="Also learn from the labelled examples of FILE, which are judged apart; 'everyday' is a set of "
+        "550 questions that comes with the package. May be repeated.",
+    ),
+    hidden(
+        GENERATOR,
+        LIMIT,
+        click.option("--block", multiple=True, help="Blocks of features (docs/features.md)."),
+        one_in("--more-every", help="Use about one in so many hallucinated responses of --more."),
+        click.option("--no-pairs", is_flag=True, help="Make no minimal pairs of DATA."),
+        one_in("--pairs-every", help="Make them of about one source in so many."),
+        click.option("--vector", type=click.Choice(VECTORS), help="The vector of such a classifier."),
+        click.option("--length", type=int, help="Length that the vector is resampled to."),
+        click.option("--resampling", type=click.Choice(MODES), help="How shorter vectors are stretched."),
+        BOOTSTRAP,
+    ),
 )
-@blocks_option("plain, around")
-@click.option(
-    "--more",
-    multiple=True,
-    type=PATH,
-    metavar="FILE",
-    help="Also learn from the labelled examples of FILE, which are judged apart; 'everyday' is a set of 550 "
-    "questions that comes with the package. May be repeated.",
-)
-@one_in(
-    "--more-every",
-    help="Of each FILE of --more, use all faithful responses and about one in so many of the others.",
-)
-@click.option(
-    "--no-pairs",
-    is_flag=True,
-    help="Do not make minimal pairs and other shapes of input of DATA (blocks of plain passes).",
-)
-@one_in(
-    "--pairs-every",
-    help="Make them of about one source in so many: all take long to read.",
-)
-@click.option(
-    "--compare-with",
-    metavar="DETECTOR",
-    help="Also measure a former detector ('default', or a folder) on DATA, beside this one on the rows that "
-    "its folds hold out: did it help to learn from DATA? Prompts are framed as the former's.",
-)
-@advanced(
-    "--compare-blocks",
-    is_flag=True,
-    help="Also measure what single blocks of plain passes add to hidden states, for the card.",
-)
-@advanced(
-    "--leave-kinds-out",
-    is_flag=True,
-    help="Also measure how minimal pairs of each kind are ranked by models that did not learn from it.",
-)
-@advanced(
-    "--vector",
-    type=click.Choice(VECTORS),
-    help="The vector of such a classifier. Per response token: the relevance of the whole prompt, its mean "
-    "over prompt tokens (response: R_response), or its split among passages, question and template "
-    "(segments). Per prompt token: R_prompt (prompt). R* in 64 x 16 bins: along the response (matrix) or the "
-    "prompt (matrix_t).  [default: total]",
-)
-@advanced(
-    "--length",
-    type=int,
-    help="Length that the vector is resampled to.  [default: 220, or the number of bins of R*]",
-)
-@advanced(
-    "--resampling",
-    type=click.Choice(["interpolate", "pad_last", "zeros"]),
-    help="How shorter vectors are stretched to that length.  [default: interpolate]",
-)
-@BOOTSTRAP
+@CONFIG
 @count(
     "--workers",
     help="Processes of the extraction (they share --max-memory) and of the cross-validation.  [default: one "
     "for the extraction, one per core for the cross-validation]",
 )
-@reader_options()
-@click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
+@reader_options(shown=("max-memory",))
+@hidden(click.option("--json", "as_json", is_flag=True, help="Print the card as JSON."))
 def train(
     data: str,
     out: Path,
     store: Path,
-    generator: tuple[str, ...],
-    limit: int | None,
-    classifier: str | None,
-    blocks: tuple[str, ...],
-    more: tuple[Path, ...],
-    more_every: int,
-    no_pairs: bool,
-    pairs_every: int,
-    compare_with: str | None,
-    compare_blocks: bool,
-    leave_kinds_out: bool,
-    vector: str | None,
-    length: int | None,
-    resampling: str | None,
-    resamples: int,
+    settings: Settings,
     workers: int | None,
     reader: ReaderChoice,
     as_json: bool,
@@ -148,91 +161,28 @@ def train(
     \b
     Examples:
       lrp4rag train labelled.jsonl --store store/ --out mine/
-      lrp4rag train labels.jsonl --more everyday --compare-with default --store store/ --out mine/
+      lrp4rag train labels.jsonl --more everyday --store store/ --out mine/ --config train.yaml
     """
-    from lrp4rag.classifiers import FittedDetector
-    from lrp4rag.classifiers.folder import BUNDLED, check_target
+    from lrp4rag.classifiers.folder import check_target
     from lrp4rag.features.parts import READING
     from lrp4rag.report.cards import print_card
-    from lrp4rag.training.corpus import ANNOTATED, Corpus
-    from lrp4rag.training.former_evidence import Former
-    from lrp4rag.training.sets import set_path
-    from lrp4rag.training.train import TokenRecipe, labelled, require_enough
     from lrp4rag.training.train import train as fit
 
     check_target(out)  # before the expensive part
     one, other = out.resolve(), store.resolve()
     if one == other or one in other.parents or other in one.parents:
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
-    if compare_with not in (None, BUNDLED) and one == Path(str(compare_with)).resolve():
-        raise InputError("--compare-with names the detector in this folder, which would be lost", path=out)
-    reads = _reads(classifier, blocks, vector, length, resampling)
-    plain = reads.needs == (READING,)
-    if compare_blocks or leave_kinds_out:
-        if not (plain and isinstance(reads, TokenRecipe)):
-            raise InputError("--compare-blocks and --leave-kinds-out are for blocks of plain passes")
-        reads = replace(reads, compares=compare_blocks, leaves_out=leave_kinds_out)
-    if (more or no_pairs) and not plain:
-        raise InputError("--more and --no-pairs are for blocks of plain passes")
-    if len({path.stem for path in more}) < len(more):
-        raise InputError("two files of --more have one name, by which results are shown; rename one")
-    corpus = Corpus.of(
-        labelled(load_data(data, generator, limit), data),
-        {path.stem: labelled(load_data(str(set_path(path)), ()), path) for path in more},
-        more_every=more_every,
-        pairs=plain and not no_pairs,
-        pairs_every=pairs_every,
-    )
-    require_enough(corpus, reads)  # before the expensive part
-    former, needs = None, reads.needs
-    if compare_with is not None:
-        former = Former(Path(compare_with).name, FittedDetector.load(compare_with))
-        former.unseen([corpus.examples[k] for k in corpus.numbers(ANNOTATED)])  # before the expensive part
-        needs = (*needs, *(part for part in former.detector.needs if part not in needs))
-    beside = None if former is None else former.detector
+    recipe = settings.recipe()
+    corpus = settings.corpus(data, pairs=READING in recipe.needs)
+    recipe.require_enough(corpus.examples)
     detector = fit(
         corpus,
-        extraction_of(corpus.examples, store, reader, needs, EngineChoice(workers=workers), beside),
-        reads=reads,
-        former=former,
+        extraction_of(corpus.examples, store, reader, recipe.needs, EngineChoice(workers=workers)),
+        recipe,
         command=shown_command(),
-        resamples=resamples,
+        resamples=settings.resamples,
         jobs=workers or os.cpu_count() or 1,
     )
     folder = detector.save(out)
     print_card(detector.card, as_json=as_json)
     say(f"wrote {folder}", err=True)
-
-
-def _reads(
-    classifier: str | None,
-    blocks: Sequence[str],
-    vector: str | None,
-    length: int | None,
-    resampling: str | None,
-) -> VectorRecipe | TokenRecipe:
-    from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
-    from lrp4rag.training.train import TokenRecipe, VectorRecipe
-
-    described = any(option is not None for option in (vector, length, resampling))
-    chosen = classifier or ("svm" if described else "tokens")
-    if chosen == "tokens":
-        if described:
-            raise InputError("--vector, --length and --resampling are not for --classifier tokens")
-        return TokenRecipe(blocks_named(blocks or PLAIN_BLOCKS))
-    if blocks:
-        raise InputError(f"--block is for --classifier tokens; '{chosen}' reads a --vector")
-    return VectorRecipe(_features(vector or "total", length, resampling or "interpolate"), chosen)
-
-
-def _features(vector: str, length: int | None, resampling: str) -> Features:
-    from lrp4rag.classifiers import Features
-    from lrp4rag.classifiers.features import VECTORS
-    from lrp4rag.features.parts import MATRIX
-
-    if resampling != "interpolate" and MATRIX in VECTORS[vector].needs:
-        raise InputError(
-            f"R* is stored interpolated, so --resampling {resampling} is not possible for {vector}"
-        )
-    length = VECTORS[vector].length if length is None else length
-    return Features(vector, length, mode=resampling)  # type: ignore[arg-type]

@@ -20,8 +20,8 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """t response tokens, and what was computed of them: arrays of signals, states and sentences by name (see
-    `Reading`, `Signals`, `States` and `Sentences`), and relevance where it was pushed.
+    """t response tokens, and what was computed of them: arrays of signals and states by name (see `Reading`),
+    and relevance where it was pushed.
 
     `reader` identifies the reader. `generator` names the model that wrote the response, where known.
     `prompt` is what the response is compared with, and `scored` its claims, where they were just read;
@@ -32,7 +32,6 @@ class Record:
     reader: Mapping[str, Any]
     signals: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     states: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    sentences: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     generator: str | None = None
     relevance: Relevance | None = None
     prompt: Context | None = None
@@ -50,18 +49,13 @@ class Record:
     def __getitem__(self, name: str) -> Values:
         """A signal, in float64; raises `InputError` where it was not extracted."""
         if name not in self.signals:
-            raise InputError(
-                f"features need the signal '{name}'; extract it (part reading, or parts relevance,signals)"
-            )
+            raise InputError(f"features need the signal '{name}'; extract it (part reading)")
         return np.asarray(self.signals[name], dtype=np.float64)
 
     def state(self, name: str) -> NDArray[Any]:
         """An array of the tokens' hidden states; raises `InputError` where it was not extracted."""
         if name not in self.states:
-            raise InputError(
-                f"features need hidden states ('{name}'); extract them (part reading, or parts "
-                "relevance,signals,states)"
-            )
+            raise InputError(f"features need hidden states ('{name}'); extract them (part reading)")
         return self.states[name]
 
     @cached_property
@@ -92,7 +86,3 @@ class Record:
         if self.relevance is None:
             raise InputError("this needs relevance; extract it (part relevance)")
         return self.relevance
-
-    def passages(self, name: str = "by_segment") -> Values:
-        """Relevance of each passage (K, t), in logits, of a signal that has it by segment."""
-        return self[name][2:]

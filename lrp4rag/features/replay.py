@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Protocol
 
-import numpy as np
-
 from lrp4rag.features.contrast import Context, context_of, contrasts_of
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import STATE_DEPTH
 from lrp4rag.lrp.attribute import attribute
 from lrp4rag.lrp.flow import Flow
-from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.lrp.signals import PromptSignals, Wanted
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.reader.reading import PromptReading
-from lrp4rag.util.errors import InputError
 
 LIKELIHOODS = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
 """The signals of a `Reading`."""
@@ -53,45 +48,6 @@ class RelevanceReplay:
                 keep=keep,
             )
         )
-
-
-class SignalReplay:
-    """Relevance with the signals and states that are wanted.
-
-    The prompt that was read last is remembered: a further response to it costs its own tokens only.
-    """
-
-    def __init__(self, reader: Reader, flow: Flow, wanted: Wanted) -> None:
-        self._reader, self._flow, self._wanted = reader, flow, wanted
-        self._prompt: tuple[object, ...] = ()
-        self._signals: PromptSignals | None = None
-
-    def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
-        """Raises `InputError` for a response without tokens. Where segments are not told apart, the
-        relevance is that of the passages only."""
-        if not encoded.response_ids:
-            raise InputError("the response has no tokens", field="response")
-        signals, states = self._read(encoded).of(encoded)
-        whole = signals.passages if signals.by_segment is None else signals.by_segment.sum(0)
-        assert whole is not None
-        relevance = Relevance(
-            encoded=encoded,
-            composite=self._flow.composite.name,
-            target=self._flow.target,
-            reader=self._reader.identity.as_dict(),
-            logits=signals.logits,
-            response=(whole / len(encoded.prompt_ids)).astype(np.float32),
-            by_segment=signals.by_segment,
-        )
-        return Record.of(relevance, signals=signals.arrays(), states=states.arrays())
-
-    def _read(self, encoded: Encoded) -> PromptSignals:
-        prompt = (encoded.prompt_ids, encoded.segments, encoded.segment_names)
-        if self._signals is None or prompt != self._prompt:
-            self._signals = None  # before the next one is made: two prompts need not fit into memory
-            self._signals = PromptSignals(self._flow, encoded, None, self._wanted, staged=True)
-            self._prompt = prompt
-        return self._signals
 
 
 class PlainReplay:

@@ -16,36 +16,9 @@ if TYPE_CHECKING:
     from lrp4rag.reader.encoding import Encoded
 
 REASONS = {
-    "passages": "relevance from the passages {} logits",
-    "question": "relevance from the question {} logits",
-    "template": "relevance from the template {} logits",
-    "leading passage": "relevance from the leading passage {} logits",
-    "lead": "leading passage ahead of the next by {} logits",
-    "spread": "spread of relevance over the passages {} (0: one passage, 1: all equal)",
-    "agreement": "tokens with the leading passage of the token before: {}",
-    "negative passages": "relevance from passages that speak against it {} logits",
-    "over the mean logit": "relevance from the passages beyond that for the average token {} logits",
-    "over the largest logit": "relevance from the passages beyond that for the reader's choice {} logits",
-    "share of the logit": "share of the logit from the passages {}",
-    "cp passages": "share of the logit from the passages {} (cp_lrp)",
-    "cp question": "share of the logit from the question {} (cp_lrp)",
-    "cp template": "share of the logit from the template {} (cp_lrp)",
-    "cp response": "share of the logit from the response so far {} (cp_lrp)",
-    "state passages": "share of the last hidden state from the passages {}",
-    "state response": "share of the last hidden state from the response so far {}",
-    "logit": "mean logit {}",
     "log-probability": "mean log-probability {} nats",
     "entropy": "mean next-token entropy {} nats",
     "log rank": "mean log rank of its tokens {}",
-    "gain": "log-probability gained from the passages {} nats per token",
-    "gain over others": "log-probability gained over another prompt's passages {} nats per token",
-    "mean lookback": "share of attention on the prompt {}",
-    "position": "position in the response {}",
-    "novel word": "tokens in words that no passage has: {}",
-    "novel number": "tokens in numbers that no passage has: {}",
-    "novel pair": "tokens in word pairs that no passage has: {}",
-    "copied run": "length of copied runs {} words (log)",
-    "length": "length of the response {} tokens (log)",
     "best other": "likeliest other token ahead by {} nats",
     "best other in a passage": "likeliest other token of the passages ahead by {} nats",
     "others in passages": "probability of other tokens of the passages {}",
@@ -81,9 +54,8 @@ REASONS = {
 VALUE_LENGTH = 60
 """Characters that are shown of a value."""
 _PERCENT = {
-    *("agreement", "share of the logit", "mean lookback", "position"),
     *("others in passages", "asked", "share", "value", "unsupported"),
-    *(name for name in REASONS if name.startswith(("cp ", "state ", "novel ", "in ", "near ", "new "))),
+    *(name for name in REASONS if name.startswith(("novel ", "in ", "near ", "new "))),
 }
 
 

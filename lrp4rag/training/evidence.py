@@ -1,79 +1,108 @@
-"""The evidence in a detector's card: its cross-validated metrics, the controls', and its suspect tokens'."""
+"""The evidence in a detector's card: cross-validated metrics with intervals, beside those of the controls."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Evidence, GeneratorEvidence, Metrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.features.units import smoothed
-from lrp4rag.training.controls import CONTROLS, FLAG_EVERYTHING, Setting, flag_everything, relevance
-from lrp4rag.training.folds import HONEST, Protocol, splits
-from lrp4rag.training.localisation import ALL, CLASSIFIER, Localisation
+from lrp4rag.training.controls import (
+    FLAG_EVERYTHING,
+    Candidates,
+    constant,
+    flag_everything,
+    length,
+    novel_words,
+    on_relevance,
+)
+from lrp4rag.training.corpus import ANNOTATED, Corpus
+from lrp4rag.training.folds import HONEST, ONCE, Protocol, splits
+from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.validation import Outcome, cross_validated
+from lrp4rag.training.token_folds import TokenPredictions
+from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.validation import cross_validated
 from lrp4rag.training.vector_detector import token_threshold
 from lrp4rag.util.progress import track
 
-SHOWN = ("length only", "constant relevance (interpolate)", "constant relevance (zeros)", "novel words")
 
-
-def cross_validate(
-    rows: Rows,
-    *,
-    features: Features,
-    classifier: str,
-    resamples: int = RESAMPLES,
-    n_jobs: int = 1,
-) -> tuple[Evidence, Outcome]:
-    """Metrics of a detector, of the controls beside it, and of its suspect tokens; and its verdicts.
+def vector_evidence(
+    rows: Rows, features: Features, classifier: str, resamples: int = RESAMPLES, jobs: int = 1
+) -> Evidence:
+    """Cross-validate a detector of vectors and the controls beside it.
 
     Features are given; settings, calibration and the token threshold come from the training rows of
     each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
     """
     protocol = replace(HONEST, repeats=1, mode=features.mode, lengths=(features.length,))
-    setting = Setting(classifier, (features,))
-    makers = {"detector": relevance} | {name: CONTROLS[name].make for name in SHOWN}
+    ways: dict[str, Candidates] = {
+        "detector": on_relevance(rows, classifier, [features]),
+        "length only": length(rows),
+        "constant relevance (interpolate)": constant(rows, classifier, [features], "interpolate"),
+        "constant relevance (zeros)": constant(rows, classifier, [features], "zeros"),
+        "novel words": novel_words(rows),
+    }
     outcomes = {
-        name: cross_validated(make(rows, setting), rows.labels, rows.groups, protocol, n_jobs=n_jobs)
-        for name, make in track(makers.items(), len(makers), "cross-validating")
+        name: cross_validated(candidates, rows.labels, rows.groups, protocol, n_jobs=jobs)
+        for name, candidates in track(ways.items(), len(ways), "cross-validating")
     }
     outcomes[FLAG_EVERYTHING] = flag_everything(rows.labels, protocol)
     results = {
         name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
         for name, outcome in outcomes.items()
     }
-    evidence = Evidence(
+    return Evidence(
         protocol=_words(protocol, resamples),
         metrics=results.pop("detector"),
         controls=results,
-        tokens=_tokens(rows, protocol, resamples),
+        tokens=_suspect_tokens(rows, protocol, resamples),
     )
-    return evidence, outcomes["detector"]
 
 
-def located_evidence(found: Localisation, protocol: Protocol, resamples: int) -> Evidence:
-    """The evidence of a token detector, by generator and of all responses together."""
-    made = {
+def token_evidence(
+    rows: Rows,
+    corpus: Corpus,
+    tokens: Tokens,
+    found: TokenPredictions,
+    resamples: int = RESAMPLES,
+    jobs: int = 1,
+) -> Evidence:
+    """Measure cross-validated predictions on the annotated rows of a corpus and on its further sets."""
+    shown = corpus.numbers(ANNOTATED)
+    part = {CLASSIFIER: found.take(tokens, shown)}
+    located = localisation(rows.select(shown), tokens.take(shown), part, ONCE, resamples=resamples, jobs=jobs)
+    generators = {
         name: GeneratorEvidence(
-            rows=found.rows[name],
-            hallucinated=found.hallucinated[name],
-            metrics=found.responses[name][CLASSIFIER],
-            controls={way: one for way, one in found.responses[name].items() if way != CLASSIFIER},
+            rows=located.rows[name],
+            hallucinated=located.hallucinated[name],
+            metrics=located.responses[name][CLASSIFIER],
+            controls={way: one for way, one in located.responses[name].items() if way != CLASSIFIER},
             located=lines,
         )
-        for name, lines in found.lines.items()
+        for name, lines in located.lines.items()
     }
-    every = made.pop(ALL)
+    together = generators.pop(ALL)
+
+    def metrics(numbers: NDArray[np.intp]) -> Metrics:
+        outcome = found.outcome.select(numbers)
+        return outcome_metrics(outcome, rows.labels[numbers], rows.groups[numbers], resamples=resamples)
+
     return Evidence(
-        protocol=_words(protocol, resamples),
-        metrics=every.metrics,
-        controls=every.controls,
-        tokens=every.located[CLASSIFIER].tokens,
-        generators=made,
+        protocol=_words(ONCE, resamples),
+        metrics=together.metrics,
+        controls=together.controls,
+        tokens=together.located[CLASSIFIER].tokens,
+        generators=generators,
+        sets={
+            name: metrics(numbers)
+            for name, numbers in corpus.sets().items()
+            if len(set(rows.labels[numbers])) == 2
+        },
     )
 
 
@@ -81,7 +110,7 @@ def _words(protocol: Protocol, resamples: int) -> str:
     return f"{protocol.words}; 95 % bootstrap intervals over sources, {resamples} resamples"
 
 
-def _tokens(rows: Rows, protocol: Protocol, resamples: int) -> Metrics:
+def _suspect_tokens(rows: Rows, protocol: Protocol, resamples: int) -> Metrics:
     relevances, flags = rows.relevances, rows.token_flags
     scores = [-smoothed(row.total) for row in relevances]
     suspect = [np.zeros(0, dtype=bool)] * len(flags)

@@ -1,4 +1,4 @@
-"""A store as one Parquet table, so that people can use pandas, polars or duckdb on it."""
+"""A store as one Parquet table, for pandas, polars or duckdb."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from lrp4rag.example import Example
-from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
-from lrp4rag.features.response import RESPONSE_FEATURES, response_features
-from lrp4rag.features.tokens import TOKEN_FEATURES
-from lrp4rag.training.rows import record_of, token_flags
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, matrix_shape
+from lrp4rag.training.rows import token_flags
 from lrp4rag.training.store import Store, key_of
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from lrp4rag.util.files import written_atomically
@@ -23,15 +21,16 @@ from lrp4rag.util.progress import track
 from lrp4rag.util.text import one_line
 
 TEXTS = ("id", "source", "generator", "question", "prompt", "response")
-PER_TOKEN = ("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages")
+PER_TOKEN = ("logprob", "entropy", "rank")
+"""Arrays of a plain pass that are columns."""
 ROWS_AT_ONCE = 256
 SHOWN = 5
-"""Rows that are named."""
+"""Rows that a warning names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Extra:
-    """An array that was asked for, flattened in `column`, with its shape in another one."""
+    """A chosen array, flattened in `column`, with its shape in another one."""
 
     column: str
     part: str
@@ -39,15 +38,14 @@ class _Extra:
     dtype: np.dtype[Any]
 
 
-def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, features: bool = False) -> int:
-    """Write one row for each response whose relevance is stored; returns how many.
+def export(folder: str | Path, out: Path, arrays: Sequence[str] = ()) -> int:
+    """Write one row for each response whose relevance is stored; return how many.
 
-    `arrays` are further arrays of the signals or the sentences, flattened, with `NAME_shape` beside
-    them; where NAME is a column already, the part's name comes before it. `features` adds those of each
-    token (a list) and of the response (a number). What a row lacks is null; a warning names rows
-    that lack what others have.
-    Raises `InputError` for a name that the store lacks, for what is damaged in it and where `out` is no plain
-    file, and `LRP4RAGError` without pyarrow.
+    `arrays` are further arrays of any part, flattened, with `NAME_shape` beside them; where NAME is a column
+    already, the part's name comes before it. A missing value is null; a warning names rows that lack a part
+    which others have.
+    Raises `InputError` for a name that the store lacks, for a damaged file and where `out` is no plain file,
+    and `LRP4RAGError` without pyarrow.
     """
     try:
         import pyarrow as pa
@@ -59,17 +57,14 @@ def export(folder: str | Path, out: Path, arrays: Sequence[str] = (), *, feature
     examples = [example for example in listed if store.has(example)]
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
-    if features and not any(store.has(example, SIGNALS) for example in examples):
-        raise InputError("features need signals; extract them (parts relevance,signals)", path=folder)
     extras = _extras(store, examples, arrays, _schema(pa, ()).names)
     _warn_of_missing(store, listed, extras)
-    schema = _schema(pa, extras, features=features)
+    schema = _schema(pa, extras)
     with (
         written_atomically(out) as stream,
         parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
-        looked = track(examples, len(examples), "exporting")
-        rows = (_row(store, example, extras, features=features) for example in looked)
+        rows = (_row(store, example, extras) for example in track(examples, len(examples), "exporting"))
         while batch := list(islice(rows, ROWS_AT_ONCE)):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
     return len(examples)
@@ -79,7 +74,7 @@ def _warn_of_missing(store: Store, examples: Sequence[Example], extras: Sequence
     """Name the rows that lack a part which others have: its file may be gone. Failures are known."""
     failed = store.failures()
     known = [example for example in examples if example.id not in failed]
-    for part in dict.fromkeys((RELEVANCE, SIGNALS, PROMPT, *(extra.part for extra in extras))):
+    for part in dict.fromkeys((RELEVANCE, READING, PROMPT, *(extra.part for extra in extras))):
         ids = [one_line(one.id, 60) for one in known if not store.has(one, part)]
         if 0 < len(ids) < len(known):
             more = ", ..." if len(ids) > SHOWN else ""
@@ -92,8 +87,8 @@ def _warn_of_missing(store: Store, examples: Sequence[Example], extras: Sequence
             )
 
 
-def _schema(pa: Any, extras: Sequence[_Extra], *, features: bool = False) -> Any:
-    """The type of every column, also of those that the first rows lack."""
+def _schema(pa: Any, extras: Sequence[_Extra]) -> Any:
+    """Give the type of every column, also of those that the first rows lack."""
     label = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("kind", pa.string())])
     reals = pa.list_(pa.float32())
     columns = {
@@ -108,24 +103,18 @@ def _schema(pa: Any, extras: Sequence[_Extra], *, features: bool = False) -> Any
     for extra in extras:
         columns[extra.column] = pa.list_(pa.from_numpy_dtype(extra.dtype))
         columns[f"{extra.column}_shape"] = pa.list_(pa.int64())
-    if features:
-        columns |= dict.fromkeys(map(_column, TOKEN_FEATURES), reals)
-        columns |= dict.fromkeys(RESPONSE_FEATURES, pa.float64())
     return pa.schema(list(columns.items()))
-
-
-def _column(feature: str) -> str:
-    """Of a token feature; those of a response are named after the pooling too."""
-    return f"token: {feature}"
 
 
 def _extras(
     store: Store, examples: Sequence[Example], names: Sequence[str], taken: Collection[str]
 ) -> list[_Extra]:
     known: dict[str, _Extra] = {}
-    for part in (SIGNALS, SENTENCES):
+    for part in store.parts():
         first = next((example for example in examples if store.has(example, part)), None)
-        for name, array in store.arrays(first, part).items() if first else ():
+        if part in (RELEVANCE, PROMPT) or matrix_shape(part) or first is None:
+            continue
+        for name, array in store.arrays(first, part).items():
             column = f"{part}_{name}" if name in taken else name
             known.setdefault(name, _Extra(column, part, name, array.dtype))
     for name in names:
@@ -134,9 +123,8 @@ def _extras(
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: bool) -> dict[str, Any]:
+def _row(store: Store, example: Example, extras: Sequence[_Extra]) -> dict[str, Any]:
     relevance = store.read(example)
-    held = [part for part in (SIGNALS, SENTENCES) if store.has(example, part)]
     row: dict[str, Any] = {
         **{name: getattr(example, name) for name in TEXTS},
         "key": key_of(example),
@@ -151,14 +139,10 @@ def _row(store: Store, example: Example, extras: Sequence[_Extra], *, features: 
             {"start": label.start, "end": label.end, "kind": label.kind} for label in example.labels
         ]
         row["token_flags"] = token_flags(example, relevance.encoded)
-    if SIGNALS in held:
-        row |= store.arrays(example, SIGNALS, PER_TOKEN)
+    if store.has(example, READING):
+        row |= store.arrays(example, READING, PER_TOKEN)
     for extra in extras:
-        if extra.part in held:
+        if store.has(example, extra.part):
             array = store.arrays(example, extra.part, [extra.name])[extra.name]
             row |= {extra.column: array.ravel(), f"{extra.column}_shape": array.shape}
-    if features and SIGNALS in held and len(relevance.response):
-        record = record_of(store, example, relevance)
-        row |= {_column(name): feature(record) for name, feature in TOKEN_FEATURES.items()}
-        row |= response_features(record)
     return row

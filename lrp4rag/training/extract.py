@@ -1,19 +1,18 @@
-"""Extraction: what detectors and baselines read, computed once, in one or several processes, resumable."""
+"""Extraction: the parts of a store, computed once, in one or several processes, resumable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lrp4rag.example import Example
-from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS, STATES, part_named
-from lrp4rag.lrp.composites import Composite, composite_named
+from lrp4rag.features.parts import PROMPT, RELEVANCE, part_named
+from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.families import can_pull
-from lrp4rag.lrp.signals import require_signals
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
-from lrp4rag.training.extractor import Extractor, Failures, Group
+from lrp4rag.training.extractor import FILLERS, Extractor, Failures, Filler, Group
 from lrp4rag.training.store import Configuration, Store, discard
 from lrp4rag.training.workers import run_in_workers
 from lrp4rag.util.errors import InputError
@@ -42,18 +41,20 @@ def extract(
     max_memory: int | None = None,
     workers: int = 1,
     load: Callable[[int], Reader] | None = None,
+    fillers: Mapping[str, Filler] = FILLERS,
 ) -> Extraction:
     """Compute the parts that the store lacks of every example; a failure is logged and the rest go on.
 
     Safe to interrupt: running it again resumes. A file is written whole or not at all, and a damaged one is
     computed again (damaged examples.jsonl is made anew of `examples`, with an `LRP4RAGWarning`). With several
-    `workers`, `load` gives each its reader (it is called with the worker's number, in its process).
+    `workers`, `load` gives each its reader (it is called with the worker's number, in its process). `fillers`
+    compute the parts.
     Raises `InputError` for an unknown part, one that this reader or composite cannot have, or a store
     that was made with another configuration.
     """
-    parts = [part_named(part) for part in parts]
+    parts = [part_named(part, fillers) for part in parts]
     rules = composite_named(composite)
-    require_possible(parts, reader, rules)
+    require_possible(parts, reader)
     store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
     store.add_examples(examples, rebuild=True)
     # Equal examples share files.
@@ -62,9 +63,9 @@ def extract(
     missing = [example for example in looked if not is_complete(store, example, parts)]
     groups = groups_of(missing, examples)
     if workers > 1 and load is not None and len(groups) > 1:
-        outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory)
+        outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory, fillers)
     else:
-        outcomes = _run_here(groups, parts, store, reader, max_memory)
+        outcomes = _run_here(groups, parts, Extractor(reader, store, max_memory=max_memory, fillers=fillers))
     results = track(_one_by_one(outcomes), len(missing), "extracting relevance")
     failed = {store.path(example): why for example, why in results if why is not None}
     failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
@@ -72,16 +73,14 @@ def extract(
     return Extraction(store, len(missing) - len(failed), len(wanted) - len(missing), failures)
 
 
-def require_possible(parts: Sequence[str], reader: Reader, composite: Composite) -> None:
-    """Before the expensive part: what would fail for one example would fail for all."""
+def require_possible(parts: Sequence[str], reader: Reader) -> None:
+    """Raise `InputError` for parts that this reader cannot have of any example."""
     if not parts:
         raise InputError("name at least one part to extract, such as relevance")
-    if {SIGNALS, STATES} & set(parts):
-        require_signals(reader.model, composite)
-    if {PROMPT, SENTENCES} & set(parts) and not can_pull(reader.model):
+    if PROMPT in parts and not can_pull(reader.model):
         raise InputError(
             "R_prompt is pulled, and this reader's layers give no derivatives (is it quantised?); leave the "
-            "parts prompt and sentences out, and choose a vector that needs neither, such as total or matrix"
+            "part prompt out, and choose a vector that does not need it, such as total or matrix"
         )
 
 
@@ -114,11 +113,8 @@ def prompt_key(example: Example) -> str:
 
 
 def _run_here(
-    groups: Sequence[Group], parts: Sequence[str], store: Store, reader: Reader, max_memory: int | None
+    groups: Sequence[Group], parts: Sequence[str], extractor: Extractor
 ) -> Iterator[tuple[Group, Failures]]:
-    if not groups:
-        return
-    extractor = Extractor(reader, store, max_memory=max_memory)
     try:
         for group in groups:
             yield group, extractor.run(group, parts)

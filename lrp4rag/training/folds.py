@@ -56,8 +56,6 @@ HONEST = Protocol("honest")
 ONCE = replace(HONEST, repeats=1)
 """The same with one shuffle: for what is compared on equal folds, or takes long."""
 
-HALVES = replace(ONCE, folds=2)
-
 PAPER = Protocol(
     "paper",
     grouped=False,

@@ -7,16 +7,21 @@ draws at once, as sums of weights, so that a thousand resamples cost about as mu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.example import Example
+from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.sentences import sentences_in
 
 Labels = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
+Spans = Sequence[tuple[int, int]]
 Scores = NDArray[np.float64]
 Values = dict[str, NDArray[np.float64]]
 
@@ -52,20 +57,6 @@ def token_intervals(
     return intervals_of(draws.values(partial(weighted_token_metrics, labels, scores, flagged)))
 
 
-def compare_tokens(
-    labels: Labels,
-    first: tuple[Scores, Labels],
-    second: tuple[Scores, Labels],
-    groups: NDArray[np.str_],
-    resamples: int = RESAMPLES,
-) -> Metrics:
-    """`first` less `second`, each the scores and flags of the same tokens, for every token metric, on the
-    same draws."""
-    draws = Draws.of(groups, resamples)
-    ours, theirs = (draws.values(partial(weighted_token_metrics, labels, *one)) for one in (first, second))
-    return intervals_of({name: ours[name] - theirs[name] for name in ours})
-
-
 def outcome_metrics(
     outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Metrics:
@@ -75,82 +66,7 @@ def outcome_metrics(
     Averaging repeats inside each draw would narrow them instead, most where there is nothing to learn.
     They hold for the models as fitted: they leave out what other training rows would change.
     """
-    return intervals_of(_outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
-
-
-def compare(
-    first: Outcome,
-    second: Outcome,
-    labels: Labels,
-    groups: NDArray[np.str_],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Metrics:
-    """`first` less `second`, for every metric, on the same draws of the same rows."""
-    return compare_parts(first, second, (labels, labels), (groups, groups), resamples=resamples, seed=seed)
-
-
-def compare_parts(
-    first: Outcome,
-    second: Outcome,
-    labels: Sequence[Labels],
-    groups: Sequence[NDArray[np.str_]],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Metrics:
-    """The same for outcomes of different rows, with the labels and groups of each: a source that both have
-    is drawn for both together.
-
-    Raises `ValueError` for outcomes of different numbers of repeats.
-    """
-    if len(first.probabilities) != len(second.probabilities):
-        raise ValueError("outcomes to be compared must have as many repeats")
-    every = Draws.of(np.concatenate(list(groups)), resamples, seed)
-    places = np.split(every.group_of, [len(groups[0])])
-    ours, theirs = (
-        _outcome_draws(outcome, truth, replace(every, group_of=place))
-        for outcome, truth, place in zip((first, second), labels, places, strict=True)
-    )
-    return intervals_of({name: ours[name] - theirs[name] for name in ours})
-
-
-def auroc_draws(
-    outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
-) -> Scores:
-    """AUROC of each repeat under each draw of groups, (repeats, 1 + resamples): the first is of the data. For
-    differences of many outcomes of the same rows, which share their draws. NaN where all labels are one."""
-
-    def auroc(scores: Scores, weights: Scores) -> Values:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return {"auroc": _ranking(labels, scores, weights)["auroc"]}
-
-    draws = Draws.of(groups, resamples, seed)
-    return np.stack([draws.values(partial(auroc, scores))["auroc"] for scores in outcome.probabilities])
-
-
-def bootstrap(
-    metrics: Callable[[NDArray[np.intp]], dict[str, float]],
-    groups: NDArray[np.str_],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Metrics:
-    """Any statistic's value and its 95 % percentile interval over resampled groups (sources).
-
-    `metrics` maps row numbers to values, one call for each draw: the functions above are faster for what
-    they know. Rows of one group are drawn together.
-    """
-    draws, rows = Draws.of(groups, resamples, seed), np.arange(len(groups))
-    values = [metrics(np.repeat(rows, count[draws.group_of])) for count in draws.counts]
-    return intervals_of({name: np.array([value[name] for value in values]) for name in values[0]})
-
-
-def share(flags: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES) -> Interval:
-    """Of R rows that have a flag."""
-    counts = {"share": (flags.astype(np.intp), np.ones(len(flags), dtype=np.intp))}
-    return ratios(counts, groups, resamples=resamples)["share"]
+    return intervals_of(outcome_draws(outcome, labels, Draws.of(groups, resamples, seed)))
 
 
 def ratios(
@@ -207,36 +123,10 @@ def weighted_metrics(labels: Labels, probabilities: Scores, flagged: Labels, wei
 def weighted_token_metrics(labels: Labels, scores: Scores, flagged: Labels, weights: Scores) -> Values:
     """Metrics that need no probabilities, under each of W weightings (W, R): name -> (W,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return {**_ranking(labels, scores, weights), **_decisions(labels, flagged, weights)}
+        return {**ranking(labels, scores, weights), **_decisions(labels, flagged, weights)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reliability:
-    """A reliability diagram: per bin between `edges` (bins + 1), the mean probability, the frequency of
-    hallucinations (both NaN where the bin is empty), and the number of rows."""
-
-    edges: NDArray[np.float64]
-    probability: NDArray[np.float64]
-    frequency: NDArray[np.float64]
-    count: NDArray[np.intp]
-
-
-def reliability(labels: Labels, probabilities: Scores, bins: int = CALIBRATION_BINS) -> Reliability:
-    """Bin probabilities, (R,) or (repeats, R), against the labels (R,)."""
-    truth = np.broadcast_to(labels, probabilities.shape).ravel()
-    values = probabilities.ravel()
-    places = _bins(values, bins)
-    count = np.bincount(places, minlength=bins)
-    with np.errstate(invalid="ignore"):
-        return Reliability(
-            edges=np.linspace(0, 1, bins + 1),
-            probability=np.bincount(places, values, bins) / count,
-            frequency=np.bincount(places, truth, bins) / count,
-            count=count,
-        )
-
-
-def _outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
+def outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
     """(repeats, draws) each."""
     repeats = (
         draws.values(partial(weighted_metrics, labels, probabilities, flagged))
@@ -276,7 +166,7 @@ def _interval(value: float, drawn: NDArray[np.float64], level: float, *, centred
     return Interval(value=value, low=float(low), high=float(high))
 
 
-def _ranking(labels: Labels, scores: Scores, weights: Scores) -> Values:
+def ranking(labels: Labels, scores: Scores, weights: Scores) -> Values:
     """AUROC (a tie is half a success) and average precision (a step at every distinct score)."""
     order = np.argsort(-scores, kind="stable")
     ties = np.flatnonzero(np.diff(scores[order], prepend=np.inf))
@@ -306,11 +196,62 @@ def _decisions(labels: Labels, flagged: Labels, weights: Scores) -> Values:
 
 
 def _calibration_error(labels: Labels, probabilities: Scores, weights: Scores) -> NDArray[np.float64]:
-    members = _bins(probabilities, CALIBRATION_BINS)[:, None] == np.arange(CALIBRATION_BINS)
+    members = bins_of(probabilities, CALIBRATION_BINS)[:, None] == np.arange(CALIBRATION_BINS)
     gaps = weights @ ((labels - probabilities)[:, None] * members)
     error: NDArray[np.float64] = np.abs(gaps).sum(1) / weights.sum(1)
     return error
 
 
-def _bins(probabilities: Scores, bins: int) -> NDArray[np.intp]:
+def bins_of(probabilities: Scores, bins: int) -> NDArray[np.intp]:
     return np.minimum((probabilities * bins).astype(np.intp), bins - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Counts of one response: characters (or sentences) that are marked, annotated, and both."""
+
+    marked: int
+    annotated: int
+    both: int
+
+
+def characters(marked: Spans, annotated: Spans, length: int) -> Overlap:
+    """Of a response of `length` characters; a character that several spans have counts once."""
+    first, second = _mask(marked, length), _mask(annotated, length)
+    return Overlap(int(first.sum()), int(second.sum()), int((first & second).sum()))
+
+
+def sentences(marked: Flags, annotated: Flags) -> Overlap:
+    """Of a response's sentences; see `annotated_sentences`."""
+    return Overlap(int(marked.sum()), int(annotated.sum()), int((marked & annotated).sum()))
+
+
+def annotated_sentences(example: Example, sentences: Spans | None = None) -> Flags:
+    """Which of the response's `sentences`, by default those of `sentences_in`, share a character with an
+    annotated span."""
+    spans = [(label.start, label.end) for label in example.labels or ()]
+    return tokens_in(sentences_in(example.response or "") if sentences is None else sentences, spans)
+
+
+def overlap_metrics(
+    overlaps: Sequence[Overlap], groups: NDArray[np.str_], *, resamples: int = RESAMPLES
+) -> Metrics:
+    """Precision, recall and F1 over all characters (or sentences) together, with intervals over sources.
+
+    The definition of RAGTruth's span-level detection (arXiv 2401.00396) and LettuceDetect's
+    (arXiv 2502.17125): counts are summed over responses before they are divided.
+    """
+    marked, annotated, both = np.array([[one.marked, one.annotated, one.both] for one in overlaps]).T
+    quotients = {
+        "precision": (both, marked),
+        "recall": (both, annotated),
+        "f1": (2 * both, marked + annotated),
+    }
+    return ratios(quotients, groups, resamples=resamples)
+
+
+def _mask(spans: Spans, length: int) -> Flags:
+    mask = np.zeros(length, dtype=bool)
+    for start, end in spans:
+        mask[start:end] = True
+    return mask

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.example import Example, first_sources
-from lrp4rag.features.parts import READING, RELEVANCE, SENTENCES, SIGNALS, STATES
+from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
@@ -108,24 +108,16 @@ class Rows:
         """With `prompt`, `by_segment` and `resampled` where they are stored."""
         return [self._read("", "", example) for example in self.examples]
 
-    def signal(self, name: str, part: str = SIGNALS) -> list[Array]:
-        """One array of each row (see `Signals`; of another part, see `Sentences`), float32.
-
-        Raises `InputError` where a row has none.
-        """
+    def arrays(self, name: str, part: str) -> list[Array]:
+        """Read one array of a part of each row, in float32; raises `InputError` where a row has none."""
         return [self._read(part, name, example) for example in self.examples]
 
     def readings(self) -> Iterator[Record]:
-        """What a plain pass told of each row; read one by one, and not cached."""
+        """Read the record of a plain pass of each row, one by one and not cached."""
         return map(self.store.read_record, self.examples)
 
-    def records(self, *, states: bool = False) -> Iterator[Record]:
-        """Relevance and signals of each row, with `states` these too; read one by one, and not cached."""
-        for example, relevance in zip(self.examples, self.relevances, strict=True):
-            yield record_of(self.store, example, relevance, states=states)
-
-    def bare_records(self) -> Iterator[Record]:
-        """The same with relevance only."""
+    def records(self) -> Iterator[Record]:
+        """Make a record with relevance alone of each row."""
         for example, relevance in zip(self.examples, self.relevances, strict=True):
             yield Record.of(relevance, generator=example.generator)
 
@@ -135,7 +127,7 @@ class Rows:
         parts = [part for part in self.store.matrices() if self.has(part)]
         if not parts:
             raise InputError("no R* here; extract it (part matrix-64x16)", path=self.store.folder)
-        return np.stack(self.signal("matrix", parts[0]))
+        return np.stack(self.arrays("matrix", parts[0]))
 
     @property
     def token_flags(self) -> list[Labels]:
@@ -165,24 +157,6 @@ class Rows:
                 read = self.store.arrays(example, part, [name])[name] if part else self.store.read(example)
             self._cache[key] = read
         return self._cache[key]
-
-
-def record_of(store: Store, example: Example, relevance: Relevance, *, states: bool = False) -> Record:
-    """What features of a stored response are computed from; raises `InputError` where signals are missing."""
-    for part in (SIGNALS, STATES) if states else (SIGNALS,):
-        if not store.has(example, part):
-            raise InputError(
-                f"'{example.id}' has no {part}; extract them (parts relevance,signals"
-                f"{',states' if states else ''})",
-                path=store.folder,
-            )
-    return Record.of(
-        relevance,
-        signals=store.arrays(example, SIGNALS),
-        states=store.arrays(example, STATES) if states else {},
-        sentences=store.arrays(example, SENTENCES) if store.has(example, SENTENCES) else {},
-        generator=example.generator,
-    )
 
 
 def token_flags(example: Example, encoded: Encoded) -> Labels:

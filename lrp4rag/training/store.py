@@ -5,10 +5,8 @@
     failures.jsonl               those that failed in the last run
     reading/KEY.safetensors      tokens, offsets and what a plain pass tells (`Reading`)
     relevance/KEY.safetensors    R_response, tokens and offsets (`Relevance`)
-    signals/KEY.safetensors      relevance by segment, provenance, likelihoods, states ... (`Signals`)
-    states/KEY.safetensors       hidden states of each token (`States`)
+    segments/KEY.safetensors     relevance by segment
     prompt/KEY.safetensors       R_prompt
-    sentences/KEY.safetensors    one row per sentence (`Sentences`)
     matrix-64x16/KEY.safetensors R* resampled to 64 response by 16 prompt bins
 
 A part can be added later; nothing is computed twice. KEY is a hash of the prompt and the response. Every file
@@ -31,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.example import Example
-from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, READING, RELEVANCE, SIGNALS, matrix_shape
+from lrp4rag.features.parts import MATRIX, PARTS, PROMPT, READING, RELEVANCE, SEGMENTS, matrix_shape
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AROUND
 from lrp4rag.lrp.relevance import Relevance
@@ -55,6 +53,8 @@ from lrp4rag.util.tensors import Arrays, read_tensors, require_finite, write_ten
 __all__ = ["EXAMPLES", "FAILURES", "MANIFEST", "Configuration", "Store", "discard", "is_whole", "key_of"]
 
 MANIFEST, EXAMPLES, FAILURES = "manifest.json", "examples.jsonl", "failures.jsonl"
+FORMER_SEGMENTS = "signals"
+"""The part with relevance by segment in stores of earlier versions."""
 KIND = "arrays"
 """The kind of file that every part but relevance is."""
 LARGEST = 2**34
@@ -101,9 +101,10 @@ class Store:
         return cls(folder, Manifest.read(folder / MANIFEST).configuration)
 
     def parts(self) -> list[str]:
-        """The parts that have a folder, those of `PARTS` first."""
-        names = [path.name for path in self.folder.iterdir() if path.is_dir()]
-        return [name for name in PARTS if name in names] + sorted(filter(matrix_shape, names))
+        """Name the parts that have a folder, those of `PARTS` first; others have a file in it."""
+        names = {path.name for path in self.folder.iterdir() if path.is_dir()}
+        others = sorted(name for name in names - {*PARTS} if matrix_shape(name) or self.files(name))
+        return [name for name in PARTS if name in names] + others
 
     def matrices(self) -> list[str]:
         """The parts that are R*, the one that classifiers read (`MATRIX`) first."""
@@ -130,8 +131,10 @@ class Store:
         if not self.has(example):
             raise InputError(f"no relevance for example '{example.id}'", path=self.folder)
         found: dict[str, Any] = {}
-        if self.has(example, SIGNALS):
-            found["by_segment"] = self.arrays(example, SIGNALS, ["by_segment"])["by_segment"]
+        for part in (SEGMENTS, FORMER_SEGMENTS):
+            if self.has(example, part):
+                found |= self.arrays(example, part, ["by_segment"])
+                break
         if self.has(example, PROMPT):
             found["prompt"] = self.arrays(example, PROMPT, ["prompt"])["prompt"]
         for part in [part for part in self.matrices() if self.has(example, part)][:1]:

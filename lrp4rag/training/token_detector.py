@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,11 @@ from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, by_set, faithful_quantiles, operating_points
 from lrp4rag.classifiers.token_model import TokenModel
-from lrp4rag.features.blocks import Block, parts_of
-from lrp4rag.features.parts import RELEVANCE
+from lrp4rag.features.blocks import Block
 from lrp4rag.features.plain import PlainTable
-from lrp4rag.features.table import TokenTable
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import FOLDS, FittedStacker, fit_ensemble
-from lrp4rag.training.tokens import Tokens, stored_records
-from lrp4rag.training.vector_detector import one_origin
+from lrp4rag.training.tokens import Tokens
 
 CLASSIFIER = "tokens"
 INNER = "out-of-fold log odds of the training rows: {folds} folds grouped by source, seed {seed}"
@@ -69,21 +65,21 @@ def detector_of(
 ) -> FittedDetector:
     """A detector of what was learned, with its card; `probabilities` are as for `fit_detector`, and `source`
     says in words where they are from."""
-    composite, target, reader = _origin(rows)
+    made = rows.store.configuration
     shown = np.arange(len(rows)) if annotated is None else annotated
     labels, values, others = by_set(tokens.labels, probabilities, tokens.sets)
     points = operating_points(labels, values, others)
     # Probabilities hold where both classes of each set count as many, if there are several.
     even = len(set(tokens.sets)) > 1
-    tables = {name: block for name, block in blocks.items() if isinstance(block, TokenTable | PlainTable)}
+    tables = {name: block for name, block in blocks.items() if isinstance(block, PlainTable)}
     card = Card(
         format=FORMAT,
         classifier=CLASSIFIER,
         settings=", ".join(blocks),
-        reader=reader,
-        composite=composite,
-        target=target,
-        input=TokenInput(blocks=dict(blocks), reading=fitted.rule),
+        reader=made.reader,
+        composite=made.composite,
+        target=made.target,
+        input=TokenInput(blocks=dict(blocks), reading=fitted.rule),  # type: ignore[arg-type]
         feature_version=FEATURE_VERSION,
         threshold=points[point].threshold,
         rows=len(shown),
@@ -92,7 +88,7 @@ def detector_of(
         operating_points=points,
         faithful_quantiles=faithful_quantiles(labels, values, others),
         prevalence=0.5 if even else float(tokens.labels.mean()),
-        domain=ranges(stored_records(rows, parts_of(blocks))),
+        domain=ranges(rows.readings()),
         reference={
             feature: reference_of(
                 # The values of single tokens.
@@ -106,15 +102,6 @@ def detector_of(
         selections=list(_selections(ensemble, fitted.rule, seed, source)),
     )
     return FittedDetector(TokenModel(dict(blocks), ensemble, fitted.rule, card.reference), card)
-
-
-def _origin(rows: Rows) -> tuple[str, str, dict[str, Any]]:
-    """Composite, target and reader; raises `InputError` for rows of several readers."""
-    if rows.has(RELEVANCE):
-        first = one_origin(rows.relevances)
-        return first.composite, first.target, first.reader
-    made = rows.store.configuration
-    return made.composite, made.target, made.reader
 
 
 def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from scipy.special import expit
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.decision import DecisionRule, best_threshold, choose_rule
@@ -28,13 +33,22 @@ from lrp4rag.classifiers.ensemble import (
     mean_log_odds,
     token_weights,
 )
+from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
 from lrp4rag.training.folds import Protocol, Split, splits
+from lrp4rag.training.store import discard
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.progress import track
+from lrp4rag.util.tensors import read_tensors, write_tensors
 
 FOLDS = 5
+VERSION = 1
+"""Raised whenever the scores of the same key would come out differently."""
+KIND = "scores"
+"""The kind of file that keeps them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,12 +228,61 @@ def joined(results: Iterable[FoldResult], tokens: Tokens) -> TokenPredictions:
     return TokenPredictions(alone, log_odds, marked, sentences, outcome)
 
 
-def cross_validate_tokens(tokens: Tokens, protocol: Protocol) -> TokenPredictions:
-    """The first repeat of a protocol, in this process and without a cache (see `trials.CrossValidation`)."""
+def cross_validate_tokens(
+    tokens: Tokens,
+    protocol: Protocol,
+    *,
+    point: str = DEFAULT_POINT,
+    cache: Path | None = None,
+    key: Any = None,
+    jobs: int = 1,
+) -> TokenPredictions:
+    """Predict every row by models of the fold that held it out (the first repeat of a protocol).
 
-    def fold(split: Split) -> FoldResult:
-        scores = {name: block_scores(tokens, name, split, protocol.seed) for name in tokens.blocks}
-        return decide_fold(tokens, split, scores)
-
+    Blocks are scored in `jobs` processes. In a folder `cache`, scores are kept under a `key` of all that they
+    depend on, so that a run that was killed resumes after its last.
+    """
     folds = folds_of(tokens, protocol)
-    return joined(track(map(fold, folds), len(folds), "cross-validating"), tokens)
+    places: dict[tuple[int, str], Path | None] = {}
+    for k, split in enumerate(folds):
+        for name in tokens.blocks:
+            parts = [VERSION, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
+            places[k, name] = cache and cache / f"{json_hash(parts)[:32]}.safetensors"
+    scores = {place: _kept(path) for place, path in places.items()}
+    missing = [place for place, found in scores.items() if found is None]
+    tasks = (
+        delayed(_one_thread)(k, name, tokens.select((name,)), folds[k], protocol.seed) for k, name in missing
+    )
+    # Without memory maps: a killed run would leave their files behind.
+    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", max_nbytes=None)
+    for k, name, found in track(pool(tasks), len(missing), "cross-validating"):
+        scores[k, name] = found
+        if (path := places[k, name]) is not None:
+            discard(path)
+            write_tensors(path, KIND, {"outside": found.outside, "judged": found.judged}, name=path.stem)
+    results = []
+    for k, split in enumerate(folds):
+        by_block = {name: one for name in tokens.blocks if (one := scores[k, name]) is not None}
+        results.append(decide_fold(tokens, split, by_block, point))
+    return joined(results, tokens)
+
+
+def _kept(path: Path | None) -> BlockScores | None:
+    """Read scores; None where they are missing, damaged or another's."""
+    try:
+        return None if path is None else BlockScores(**read_tensors(path, KIND, None, path.stem)[1])
+    except (InputError, TypeError):
+        return None
+
+
+def _one_thread(
+    fold: int, name: str, tokens: Tokens, split: Split, seed: int
+) -> tuple[int, str, BlockScores]:
+    """Networks are small: processes share the cores better than threads do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            return fold, name, block_scores(tokens, name, split, seed)
+    finally:
+        torch.set_num_threads(threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from lrp4rag.classifiers.contradiction import Statements
 from lrp4rag.classifiers.decision import COMPARED, claim_columns
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.features.blocks import Block, parts_of
-from lrp4rag.features.parts import READING, RELEVANCE, SIGNALS, STATES
+from lrp4rag.features.blocks import Block
+from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
@@ -25,6 +25,8 @@ from lrp4rag.util.hashes import file_hash, json_hash
 from lrp4rag.util.progress import track
 
 Table = NDArray[np.floating]
+Records = Callable[[Mapping[str, Block]], Iterable[Record]]
+"""Reads the rows' records with all that some blocks are computed from."""
 
 FEWEST_SOURCES = 10
 HASH = ".sha256"
@@ -148,21 +150,19 @@ def lean(states: Table) -> NDArray[np.float16]:
     return np.clip(states, -largest, largest).astype(np.float16)
 
 
-def stored_records(rows: Rows, needs: Sequence[str]) -> Iterator[Record]:
-    """The rows' records with the parts of the store that are needed; relevance alone without signals, and
-    readings where there is none."""
-    if READING in needs or not (needs or rows.has(RELEVANCE)):
-        return rows.readings()
-    return rows.records(states=STATES in needs) if SIGNALS in needs else rows.bare_records()
+def stored_records(rows: Rows, needs: Sequence[str] = ()) -> Iterator[Record]:
+    """Read the rows' records: readings where they are needed or there is no relevance, else relevance."""
+    return rows.readings() if READING in needs or not rows.has(RELEVANCE) else rows.records()
 
 
-def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
-    """Raises `InputError` where a row lacks what the blocks are made of, or has no tokens."""
+def tokens_of(rows: Rows, blocks: Mapping[str, Block], records: Records | None = None) -> Tokens:
+    """Compute the features of the rows' tokens, by default of their readings; raises `InputError` where a row
+    lacks what the blocks are made of, or has no tokens."""
     for example, encoded in zip(rows.examples, rows.encodings, strict=True):
         if not encoded.response_ids:
             raise InputError(f"the response of '{example.id}' has no tokens")
     return Tokens.of(
-        stored_records(rows, parts_of(blocks) if blocks else ()),
+        records(blocks) if records and blocks else stored_records(rows, (READING,) if blocks else ()),
         rows.token_flags,
         rows.labels,
         rows.groups,
@@ -170,7 +170,9 @@ def tokens_of(rows: Rows, blocks: Mapping[str, Block]) -> Tokens:
     )
 
 
-def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tokens:
+def tokens_on_disk(
+    rows: Rows, folder: Path, blocks: Mapping[str, Block], records: Records | None = None
+) -> Tokens:
     """Tokens whose blocks are read from files in `folder` as they are needed; missing ones are made first.
 
     Raises `InputError` where the store lacks what a block is made of.
@@ -182,7 +184,7 @@ def tokens_on_disk(rows: Rows, folder: Path, blocks: Mapping[str, Block]) -> Tok
         name: folder / f"{name}-{json_hash([*key, asdict(block)])[:16]}.npy" for name, block in blocks.items()
     }
     missing = {name: block for name, block in blocks.items() if not _whole(paths[name])}
-    tokens = tokens_of(rows, missing)
+    tokens = tokens_of(rows, missing, records)
     for name, table in tokens.blocks.items():
         with written_atomically(paths[name]) as file:
             np.save(file, table, allow_pickle=False)

@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 
 from lrp4rag.reader.reader import Reader
-from lrp4rag.training.extractor import Extractor, Failures, Group
+from lrp4rag.training.extractor import FILLERS, Extractor, Failures, Filler, Group
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import LRP4RAGError
 
@@ -29,6 +29,7 @@ def run_in_workers(
     load: Callable[[int], Reader],
     workers: int,
     max_memory: int | None,
+    fillers: Mapping[str, Filler] = FILLERS,
 ) -> Iterator[tuple[Group, Failures]]:
     """Each group as it is done, with its failures. `max_memory` is for all workers together.
 
@@ -42,7 +43,7 @@ def run_in_workers(
     theirs, ours = context.Pipe(duplex=False)
     threads = max(1, (os.cpu_count() or 1) // workers)
     share = None if max_memory is None else max_memory // workers
-    start = (numbers, theirs, load, store, threads, share)
+    start = (numbers, theirs, load, store, threads, share, dict(fillers))
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=start)
     try:
         futures = {pool.submit(_run, group, parts): group for group in groups}
@@ -69,6 +70,7 @@ def _start(
     store: Store,
     threads: int,
     max_memory: int | None,
+    fillers: Mapping[str, Filler],
 ) -> None:
     import torch
 
@@ -76,7 +78,7 @@ def _start(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     _end_with(parent)
     torch.set_num_threads(threads)
-    _extractor = Extractor(load(numbers.get()), store, max_memory=max_memory)
+    _extractor = Extractor(load(numbers.get()), store, max_memory=max_memory, fillers=fillers)
 
 
 def _run(group: Group, parts: Sequence[str]) -> Failures:

@@ -22,10 +22,10 @@ from scipy.stats import wilcoxon
 
 from experiments.paper import distributions
 from experiments.paper.significance import draw_tests, position_test
+from experiments.tokens.candidates import lexical_features
 from lrp4rag import load_examples, load_reader
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp import resample
-from lrp4rag.training.candidates import lexical_features
 from lrp4rag.training.extract import extract
 from lrp4rag.training.metrics import intervals
 from lrp4rag.training.rows import Rows

@@ -17,7 +17,7 @@ from experiments.systems.resources import Resources
 from experiments.systems.scoring import Score
 from experiments.systems.simple import LENGTH, NOVEL_WORDS
 from lrp4rag.training.rows import Rows
-from tests.training.test_localisation import stored
+from tests.experiments.tokens.stored import stored
 
 
 @pytest.fixture(scope="module")

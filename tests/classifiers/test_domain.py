@@ -10,7 +10,7 @@ import pytest
 from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.domain import FACETS, Unlike, ends_in, ranges, unlike
 from lrp4rag.features.record import Record
-from tests.features.records import random_record, with_relevance
+from tests.features.records import random_record
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_another_language_decides_and_another_number_of_passages_does_not(
 ) -> None:
     record = random_record(30)
     encoded = replace(record.encoded, **change(record.encoded))
-    (found,) = told(trained, with_relevance(record, replace(record.relevance, encoded=encoded)))
+    (found,) = told(trained, replace(record, encoded=encoded))
     assert (found.facet, found.decides) == (facet, decides)
 
 
@@ -62,9 +62,7 @@ def tokens_per_word(response: str) -> float:
     offsets = tuple((k, k + 1) for k in range(len(response)))
     encoded = replace(record.encoded, response=response, response_offsets=offsets)
     whole = np.array([len(offsets)])
-    (value,) = FACETS["tokens per word"].of(
-        with_relevance(record, replace(record.relevance, encoded=encoded)), whole
-    )
+    (value,) = FACETS["tokens per word"].of(replace(record, encoded=encoded), whole)
     return float(value)
 
 
@@ -150,4 +148,4 @@ def test_a_sentence_is_unlike_the_training_data_only_from_where_the_response_is(
 def test_a_response_without_a_sentence_is_unlike_nothing(trained) -> None:
     record = random_record(3)
     encoded = replace(record.encoded, response="   ")
-    assert unlike(trained, with_relevance(record, replace(record.relevance, encoded=encoded))) == []
+    assert unlike(trained, replace(record, encoded=encoded)) == []

@@ -14,22 +14,21 @@ from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
 from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
 from lrp4rag.classifiers.token_model import TokenModel
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
-from lrp4rag.features.table import TokenTable
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector, reference_of
 from lrp4rag.training.token_folds import fit_ensemble
 from lrp4rag.training.tokens import Tokens, tokens_of
 from lrp4rag.util.errors import InputError
-from tests.classifiers.samples import READER, relevance_of
-from tests.features.records import random_record, with_relevance, without_tokens
-from tests.training.test_localisation import stored
+from tests.features.records import random_record, without_tokens
+from tests.training.stored import stored
 
 BLOCKS = {
-    "signals": TokenTable(("passages", "entropy"), (), (1, 5)),
-    "state": StateBlock("whole"),
+    "plain": PlainTable(("likelihoods",), ()),
+    "state": StateBlock("around"),
 }
 TEXT = "All is well here now. Nothing of this is so at all."
 
@@ -51,7 +50,7 @@ def test_tokens_are_the_records_one_after_the_other() -> None:
     assert tokens.sentence[::12].tolist() == [0, 2, 4]
     for k, record in enumerate(records):
         inside = tokens.within(np.array([k]))
-        np.testing.assert_array_equal(tokens.blocks["signals"][inside], BLOCKS["signals"](record))
+        np.testing.assert_array_equal(tokens.blocks["plain"][inside], BLOCKS["plain"](record))
         np.testing.assert_allclose(tokens.blocks["state"][inside], BLOCKS["state"](record), rtol=1e-3)
     assert list(tokens.select(["state"]).blocks) == ["state"]
     assert tokens.stating.tolist() == [True] * 6
@@ -97,7 +96,7 @@ def rows(tmp_path_factory) -> Rows:
 
 @pytest.fixture(scope="module")
 def records(rows: Rows) -> list[Record]:
-    return list(rows.records(states=True))
+    return list(rows.readings())
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +116,11 @@ def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Ro
     _, fitted = fit_ensemble(tokens, some)
     assert fitted.scores.alone.shape == fitted.scores.among.shape == inside.shape
     assert roc_auc_score(tokens.flags[inside], fitted.scores.alone) > 0.85
-    # Labels that mean nothing cannot be learned: what a network says of its training rows is not among these.
+    # Shuffled labels cannot be learned. A network scores the rows that it was trained on near 1; choosing the
+    # epoch on forty positive tokens lifts chance by about a tenth.
     shuffled = np.random.default_rng(0).permutation(tokens.flags)
     _, nonsense = fit_ensemble(replace(tokens, flags=shuffled), some)
-    assert abs(roc_auc_score(shuffled[inside], nonsense.scores.among) - 0.5) < 0.1
+    assert 0.4 < roc_auc_score(shuffled[inside], nonsense.scores.alone) < 0.7
 
 
 def test_it_judges_a_response_and_marks_what_is_hallucinated(rows, records, detector, probabilities) -> None:
@@ -137,9 +137,9 @@ def test_it_judges_a_response_and_marks_what_is_hallucinated(rows, records, dete
     assert verdict.sentences[0].status == "unsupported"
     # What moved it.
     reason = verdict.reasons[0]
-    assert (reason.feature, reason.sentence) == ("passages", 0)  # the one that was planted
+    assert (reason.feature, reason.sentence) == ("best other", 0)  # the one that was planted
     assert reason.moved > 0
-    assert reason.value < reason.faithful[2]
+    assert reason.value > reason.faithful[2]
     assert not any(one.usual for one in verdict.reasons)
     calm = detector.predict(records[int(np.argmin(probabilities))])
     assert calm.reasons
@@ -164,16 +164,10 @@ def spoken(*sentences: str, seed: int = 0) -> Record:
     """Each word is as in the record of fewer sentences."""
     text = " ".join(sentences)
     words = len(text.split(" "))
-    every = random_record(60, seed)
-    cut = {
-        name: array[..., :words] if array.shape[-1:] == (60,) else array
-        for name, array in every.signals.items()
-    }
-    states = {name: array if name == "layers" else array[:, :words] for name, array in every.states.items()}
-    relevance = relevance_of(
-        every.relevance.total[:words], text=text, by_segment=every.relevance.by_segment[:, :words]
-    )
-    return replace(with_relevance(every, relevance), signals=cut, states=states)
+    every, record = random_record(60, seed), random_record(words, seed, text)
+    signals = {name: array[:words] for name, array in every.signals.items()}
+    states = {"around": every.states["around"][:, : words + 1]}
+    return replace(record, signals=signals, states=states)
 
 
 AS_THEY_ARE = Stacker(
@@ -188,7 +182,7 @@ def test_what_is_added_never_makes_a_response_less_suspect(detector: FittedDetec
     """And more suspect only where the added sentence is more suspect than all before; of these nothing
     changes."""
     model = TokenModel(
-        {"state": StateBlock("whole")},
+        {"state": StateBlock("around")},
         Ensemble({"state": detector.model.ensemble.networks["state"]}, AS_THEY_ARE),
         detector.model.rule,
     )
@@ -223,8 +217,8 @@ def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     assert len(card.selections) == 8
     assert set(card.input.reading.shifts) == {"g1", "g2"}
     assert all(one.data and one.rule for one in card.selections)
-    assert set(card.reference) == {"passages", "entropy"}
-    assert card.reference["passages"].hallucinated[2] < card.reference["passages"].faithful[2]
+    assert set(card.reference) == set(BLOCKS["plain"].features)
+    assert card.reference["best other"].hallucinated[2] > card.reference["best other"].faithful[2]
     assert set(card.domain) >= {"response tokens", "prompt tokens"}
 
 
@@ -239,8 +233,7 @@ def test_operating_points_are_had_by_name_or_rate(records, detector: FittedDetec
 
 
 def test_no_verdict_on_what_is_unlike_the_training_data(detector: FittedDetector) -> None:
-    short = random_record(2)
-    verdict = detector.predict(with_relevance(short, replace(short.relevance, reader=READER)))
+    verdict = detector.predict(random_record(2))
     assert verdict.abstained
     assert verdict.hallucinated is None
     assert verdict.probability is not None
@@ -252,17 +245,13 @@ def test_saved_and_loaded_it_is_the_same(records, detector, probabilities, tmp_p
     np.testing.assert_allclose(loaded.predict_proba(records[:5]), probabilities[:5], rtol=1e-5)
     assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     card = json.loads((tmp_path / "d" / CARD).read_text())
-    assert card["input"]["blocks"]["state"]["part"] == "whole"
+    assert card["input"]["blocks"]["state"]["part"] == "around"
 
 
 def test_signals_that_are_missing_are_named(records, detector: FittedDetector) -> None:
-    relevance, signals = records[0].relevance, records[0].signals
-    for lacking, match in (
-        (relevance, "features need"),
-        (Record.of(relevance, signals=signals), "hidden states"),
-    ):
+    for lacking, match in (({"signals": {}}, "features need"), ({"states": {}}, "hidden states")):
         with pytest.raises(InputError, match=match):
-            detector.predict(lacking)
+            detector.predict(replace(records[0], **lacking))
 
 
 def test_reference_quantiles_are_of_sentence_means() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from experiments.cache import Cache
 from lrp4rag.cli import main
-from lrp4rag.training.cache import Cache
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.quiet import QUIET
 from tests.hostile.damage import put
@@ -270,11 +270,11 @@ def test_no_command_deletes_what_lies_beside_its_output(
     store, labelled_file = tmp_path / "new-store", write_jsonl(examples(4), tmp_path / "train.jsonl")
     common = ["--reader", reader_folder]
     run("analyse", example_file, *common, "--detector", "none", "--html", tmp_path / "page.html")
-    run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
+    run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,segments")
     for name in mine:
         (store / name).write_text("years of work")
         (store / "relevance" / name).write_text("years of work")
-    run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,signals")
+    run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,segments")
     run("store", "merge", store, "--out", tmp_path / "merged")
     run("store", "info", store)
     Cache.open(tmp_path / "cache")  # what reproduce, study and compare do with --cache

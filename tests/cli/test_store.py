@@ -6,15 +6,15 @@ import os
 import pytest
 
 from lrp4rag.features.parts import PARTS as ALL_PARTS
-from lrp4rag.features.parts import READING, STATES
+from lrp4rag.features.parts import READING
 from lrp4rag.training import workers
 from lrp4rag.training.store import Store
 from tests.training.jobs import contents
 from tests.training.labelled import examples, write_jsonl
 from tests.training.stored import store_of
 
-PARTS = tuple(part for part in ALL_PARTS if part not in (READING, STATES))
-"""What is extracted by default: states of each token are large."""
+PARTS = tuple(part for part in ALL_PARTS if part != READING)
+"""Those that are extracted by default."""
 
 ROWS = [*examples(3), *examples(2, first=3, generator="g2")]
 
@@ -38,9 +38,9 @@ def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tm
     common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder]
     run(*common, "--parts", "relevance", "--generator", "g2")
     assert Store.existing(tmp_path / "s").parts() == ["relevance"]
-    result = run(*common, "--parts", " relevance, sentences ")
+    result = run(*common, "--parts", " relevance, prompt ")
     assert result.stdout == "5 computed, 0 already present, 0 failed\n"
-    assert Store.existing(tmp_path / "s").parts() == ["relevance", "prompt", "sentences"]
+    assert Store.existing(tmp_path / "s").parts() == ["relevance", "prompt"]
     assert run(*common, "--parts", "prompt").stdout == "0 computed, 5 already present, 0 failed\n"
 
 
@@ -71,7 +71,7 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
     [
         (
             ["--parts", "relevance,signal"],
-            "unknown part 'signal'; choose from reading, relevance, signals",
+            "unknown part 'signal'; choose from reading, relevance, segments",
         ),
         (["--parts", ","], "at least one part"),
         (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),
@@ -86,7 +86,6 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
         (["--workers", "two"], "'--workers': 'two' is not a valid integer"),
         (["--max-memory", "much"], "'much' is not a memory size; give one such as 4GB"),
         (["--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),
-        (["--composite", "paper"], "signals need paper and cp_lrp in one stack"),
         (["--composite", "lrp"], "'--composite': 'lrp' is not one of"),
     ],
 )
@@ -136,12 +135,12 @@ def test_merge(run, full, data, reader_folder, tmp_path):
 def test_export(run, full, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'lrp4rag[parquet]'")
     out = tmp_path / "table.parquet"
-    result = run("store", "export", full, "--out", out, "--array", "lookback", "--array", "sentences")
+    result = run("store", "export", full, "--out", out, "--array", "by_segment")
     assert result.stdout == f"5 rows written to {out}\n"
     rows = pq.read_table(out).to_pylist()
     assert [row["id"] for row in rows] == [row.id for row in ROWS]
-    assert rows[0]["lookback_shape"][0] == 2
-    assert len(rows[0]["R_response"]) == len(rows[0]["logprob"]) == len(rows[0]["tokens"])
+    assert rows[0]["by_segment_shape"][0] == 5
+    assert len(rows[0]["R_response"]) == len(rows[0]["tokens"])
 
 
 def test_bad_stores(run, full, data, tmp_path):
@@ -185,7 +184,7 @@ def test_damaged_examples_are_named_and_extract_makes_them_anew(run, data, reade
 
 def store_with(folder, damaged=(), failures=None):
     """A store made by hand, in which some rows' relevance is damaged and others failed."""
-    store = store_of(folder, ROWS, ["signals"])
+    store = store_of(folder, ROWS, ["segments"])
     for k in damaged:
         path = store.path(ROWS[k])
         content = path.read_bytes()
@@ -198,11 +197,11 @@ def test_info_of_a_damaged_store(run, tmp_path):
     store = store_with(tmp_path / "s", damaged=[1, 3])
     lines = run("store", "info", tmp_path / "s").stdout.splitlines()
     assert lines[5].split() == ["parts", "responses", "MB", "kB", "each", "damaged"]
-    assert [line.split()[0::4] for line in lines[6:8]] == [["relevance", "2"], ["signals", "0"]]
+    assert [line.split()[0::4] for line in lines[6:8]] == [["relevance", "2"], ["segments", "0"]]
     first = min(str(store.path(ROWS[k])) for k in (1, 3))
     assert lines[8] == f"damaged     the first is {first}; lrp4rag extract computes these again"
     found = json.loads(run("store", "info", tmp_path / "s", "--json").stdout)
-    assert found["damaged"] == {"relevance": 2, "signals": 0}
+    assert found["damaged"] == {"relevance": 2, "segments": 0}
     assert found["first_damaged"] == first
 
 

@@ -27,27 +27,6 @@ def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, 
         assert words in output
 
 
-def test_a_former_detector_is_measured_beside(run, detector, reader_folder, tmp_path):
-    """On what it did not learn from: sources 24 to 43 of 10 to 43."""
-    path = write_jsonl(examples(34, first=10), tmp_path / "reviewed.jsonl")
-    common = ["--reader", reader_folder, "--store", tmp_path / "s", "--out", tmp_path / "d", "--length", 9]
-    output = run("train", path, *common, "--compare-with", detector, *FEW).stdout
-    text = " ".join(output.split())
-    assert "10 hallucinated; 14 left out" in text
-    assert "tiny (before)" in text
-    former = json.loads((tmp_path / "d" / "card.json").read_text())["evidence"]["former"]
-    assert (former["former"], former["responses"]) == (detector.name, 20)
-    assert former["sha256"] == json.loads((detector / "card.json").read_text())["sha256"]
-    seen = write_jsonl(examples(20), tmp_path / "seen.jsonl")
-    refused = run("train", seen, *common[:-2], "--compare-with", detector, code=2).stderr
-    assert "from those of 20" in refused
-    assert "another" in run("train", path, *common, "--compare-with", "another", code=2).stderr
-    before = (tmp_path / "d" / "card.json").read_bytes()
-    refused = run("train", path, *common, "--compare-with", tmp_path / "s" / ".." / "d", code=2).stderr
-    assert "--compare-with names the detector" in refused
-    assert (tmp_path / "d" / "card.json").read_bytes() == before
-
-
 @pytest.mark.slow  # four processes import everything
 def test_several_workers_give_the_same_card_and_the_same_metrics(
     run, reader_folder, tmp_path, processes, monkeypatch
@@ -109,13 +88,11 @@ def test_data_that_cannot_be_trained_on(run, reader_folder, tmp_path):
     path = write_jsonl(examples(6), tmp_path / "few.jsonl")
     for options, message in (
         (["--length", 9], "5 folds need at least 5 sources"),
-        (["--block", "signals"], "10 sources with annotated tokens are needed, and there are 3"),
+        (["--block", "around"], "10 sources with annotated tokens are needed, and there are 3"),
         ([], "10 sources with annotated tokens are needed, and there are 3"),
     ):
         assert message in run("train", path, *common, *options, code=2).stderr
     assert not (tmp_path / "s").exists(), "nothing was read"
-    path = write_jsonl(examples(24), tmp_path / "more.jsonl")
-    assert "too few layers" in run("train", path, *common, "--block", "state", code=2).stderr  # it has two
     assert not (tmp_path / "d").exists()
 
 

@@ -11,15 +11,20 @@ import pytest
 from experiments.study import plan, study
 from experiments.study.page import write_page
 from experiments.study.study import ANOTHER
+from experiments.tokens.blocks import blocks_named, parts_of
+from experiments.tokens.extraction import records_for
+from experiments.tokens.trials import CrossValidation, Trial
 from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.decision import TOPS
-from lrp4rag.features.blocks import blocks_named
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import block_scores, cross_validate_tokens
-from lrp4rag.training.tokens import tokens_of, tokens_on_disk
-from lrp4rag.training.trials import CrossValidation, Trial
-from tests.training.test_localisation import stored
+from lrp4rag.training.tokens import Records, tokens_of, tokens_on_disk
+from tests.experiments.tokens.stored import stored
+
+
+def reading(rows: Rows) -> Records:
+    return lambda blocks: records_for(rows, parts_of(blocks))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +113,7 @@ def test_what_was_run_is_not_run_again(
         raise AssertionError("a fold was run again")
 
     for step in ("block_scores", "decide_fold"):
-        monkeypatch.setattr(f"lrp4rag.training.trials.{step}", refuse)
+        monkeypatch.setattr(f"experiments.tokens.trials.{step}", refuse)
     monkeypatch.setattr("lrp4rag.training.tokens.sentence_numbers", lambda record: np.zeros(len(record), int))
     again = study(rows, folder, jobs=1, resamples=20)
     assert again.ways.responses["g1"][plan.FULL] == result.ways.responses["g1"][plan.FULL]
@@ -117,18 +122,20 @@ def test_what_was_run_is_not_run_again(
 def test_features_on_disk_are_the_features(rows: Rows, tmp_path: Path) -> None:
     names = ("relevance", "state")
     blocks = blocks_named(names)
-    held, made = tokens_on_disk(rows, tmp_path, blocks), tokens_of(rows, blocks)
+    held, made = tokens_on_disk(rows, tmp_path, blocks, reading(rows)), tokens_of(rows, blocks, reading(rows))
     for name in names:
         np.testing.assert_array_equal(held.blocks[name], made.blocks[name])
     assert len(list(tmp_path.glob("*.npy"))) == len(list(tmp_path.glob("*.sha256"))) == 2
-    np.testing.assert_array_equal(tokens_on_disk(rows, tmp_path, blocks).sentence, made.sentence)
+    np.testing.assert_array_equal(
+        tokens_on_disk(rows, tmp_path, blocks, reading(rows)).sentence, made.sentence
+    )
     assert not list(tmp_path.glob(".*.tmp"))
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no note", "another note"])
 def test_damaged_features_are_made_again(damage: str, rows: Rows, tmp_path: Path) -> None:
     blocks = blocks_named(("relevance",))
-    tokens_on_disk(rows, tmp_path, blocks)
+    tokens_on_disk(rows, tmp_path, blocks, reading(rows))
     (path,) = tmp_path.glob("*.npy")
     whole, note = path.read_bytes(), path.with_suffix(".sha256")
     if damage == "flipped":
@@ -141,8 +148,10 @@ def test_damaged_features_are_made_again(damage: str, rows: Rows, tmp_path: Path
         note.unlink()
     else:
         note.write_text("0" * 64)
-    again = tokens_on_disk(rows, tmp_path, blocks)
-    np.testing.assert_array_equal(again.blocks["relevance"], tokens_of(rows, blocks).blocks["relevance"])
+    again = tokens_on_disk(rows, tmp_path, blocks, reading(rows))
+    np.testing.assert_array_equal(
+        again.blocks["relevance"], tokens_of(rows, blocks, reading(rows)).blocks["relevance"]
+    )
     assert path.read_bytes() == whole
 
 
@@ -172,12 +181,12 @@ def test_cached_scores_give_what_is_learned_at_once(
         made.append(name)
         return block_scores(tokens, name, split, seed, learn)
 
-    monkeypatch.setattr("lrp4rag.training.trials.block_scores", noted)
+    monkeypatch.setattr("experiments.tokens.trials.block_scores", noted)
     found = validation.run(
         {"both": Trial(("relevance", "likelihood")), "one": Trial(("likelihood",))}, "trials"
     )
     assert sorted(made) == ["likelihood"] * 5 + ["relevance"] * 5  # once for both trials
-    expected = cross_validate_tokens(tokens_of(rows, validation.blocks), validation.protocol)
+    expected = cross_validate_tokens(tokens_of(rows, validation.blocks, reading(rows)), validation.protocol)
     np.testing.assert_allclose(found["both"].alone, expected.alone, rtol=1e-4, atol=1e-4)
     # A regression stops within its tolerance, wherever the last digits lead it.
     np.testing.assert_allclose(found["both"].outcome.probabilities, expected.outcome.probabilities, atol=2e-3)

@@ -24,7 +24,7 @@ from lrp4rag.classifiers.folder import BUNDLED, CARD, ESTIMATOR, FORMAT, FORMER,
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.network import Perceptron
 from lrp4rag.classifiers.verdict import Assessment
-from lrp4rag.features.table import TokenTable
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.reader import Reader
 from lrp4rag.training.vector_detector import fit_vector_detector
 from lrp4rag.util.errors import InputError, RelevanceError
@@ -36,15 +36,15 @@ from tests.hostile.damage import put as place
 from tests.hostile.strings import CONTROLS, MARKUP, obeyed
 
 NUMBERS = [float("nan"), float("inf"), float("-inf"), 2, -1, 1e308, True, False, "0.5", None, [], {}]
-BLOCK = TokenTable(("entropy",), (), (1,))
+COLUMNS_READ = len(PlainTable(("likelihoods",), ()).features)
 
 
 def network(scale: float = 1.0, weight: float = 0.1) -> Network:
     weights = {
         name: np.full(tuple(array.shape), weight, dtype=np.float32)
-        for name, array in Perceptron(1, 32).state_dict().items()
+        for name, array in Perceptron(COLUMNS_READ, 32).state_dict().items()
     }
-    return Network(np.zeros(1, np.float32), np.full(1, scale, np.float32), weights)
+    return Network(np.zeros(COLUMNS_READ, np.float32), np.full(COLUMNS_READ, scale, np.float32), weights)
 
 
 def arrays() -> dict[str, Any]:
@@ -62,7 +62,7 @@ def card(**changes: Any) -> dict[str, Any]:
         "target": "response",
         "input": {
             "kind": "tokens",
-            "blocks": {"own": {"features": ["entropy"], "profiles": [], "windows": [1]}},
+            "blocks": {"own": {"groups": ["likelihoods"], "beside": []}},
             "reading": {
                 "weights": [0.0, 1.0, *(0.0 for _ in COLUMNS[2:])],
                 **{"offset": 0.0, "token_threshold": 0.5, "shifts": {"g": 0.1}},
@@ -115,8 +115,7 @@ def changed(record: Any, place: str, value: Any) -> Any:
 
 
 def record() -> Any:
-    one = random_record(12, text="All is well here now. Nothing of this is so at all.")
-    return replace(one, relevance=replace(one.relevance, reader=READER))
+    return random_record(12, text="All is well here now. Nothing of this is so at all.")
 
 
 @pytest.fixture(scope="module")
@@ -182,12 +181,16 @@ def test_a_number_that_is_none_or_out_of_range(place: str, folder: Path) -> None
         ("reader/chat_template", "yes"),
         ("reader/name", None),
         ("input/kind", "other"),
-        ("input/blocks", {"own": {"features": ["no such"]}}),
+        ("input/blocks", {"own": {"groups": ["no such"]}}),
+        ("input/blocks", {"own": {"groups": [], "beside": ["claims"]}}),
+        (
+            "input/blocks",
+            {"own": {"features": ["entropy"], "profiles": [], "windows": [1]}},
+        ),  # of version 0.1
         *(
-            ("input/blocks", {"own": {"features": ["entropy"], "windows": [window]}})
-            for window in (2, 10**9 + 1)
+            ("input/blocks", {"own": {"part": part, "depth": depth}})
+            for part, depth in (("around", 7), ("whole", 0.5))
         ),
-        ("input/blocks", {"own": {"part": "whole", "depth": 7}}),
         *(
             ("input", {"kind": "vector", "vector": "total", "length": 9, "mode": "interpolate"} | change)
             for change in ({"vector": "no such"}, {"length": 10**9}, {"length": 0}, {"mode": "other"})
@@ -463,21 +466,31 @@ def test_the_folder_that_the_command_runs_in_is_not_replaced(
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("name", ["response", "logits", "by_segment", "entropy"])
+@pytest.mark.parametrize("name", ["response", "logits", "by_segment", "entropy", "around"])
 def test_relevance_or_a_signal_that_is_no_number_has_no_verdict(
     name: str, value: float, folder: Path
 ) -> None:
     detector, given = FittedDetector.load(folder), record()
-    found = given.signals["entropy"] if name == "entropy" else getattr(given.relevance, name)
-    array = np.array(np.zeros((4, 12)) if found is None else found, np.float32)
-    array[..., 3] = value
-    if name == "entropy":
-        broken = replace(given, signals={**given.signals, name: array})
+    if name in ("response", "logits", "by_segment"):
+        relevances, _, _ = labelled_rows()
+        detector, relevance = fitted("threshold"), relevances[0]
+        array = (
+            np.ones((4, len(relevance.response)), np.float32) if name == "by_segment" else relevance.logits
+        )
+        broken: Any = replace(relevance, **{name: with_last(array, value)})
+    elif name == "around":
+        broken = replace(given, states={name: with_last(given.states[name], value)})
     else:
-        broken = replace(given, relevance=replace(given.relevance, **{name: array}))
+        broken = replace(given, signals={**given.signals, name: with_last(given.signals[name], value)})
     for judge in (detector.predict, lambda one: detector.predict_proba([one])):
         with pytest.raises(RelevanceError, match=f"'{name}' holds NaN or Inf"):
             judge(broken)
+
+
+def with_last(array: Any, value: float) -> Any:
+    changed = np.array(array, np.float32)
+    changed[..., -1] = value
+    return changed
 
 
 @pytest.mark.parametrize("value", [float("nan"), -0.1, 1.1, float("inf")])

@@ -20,7 +20,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from lrp4rag.example import Label
-from lrp4rag.features.parts import PROMPT, RELEVANCE, SIGNALS
+from lrp4rag.features.parts import PROMPT, RELEVANCE
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.training import store as module
 from lrp4rag.training.export import export
@@ -35,7 +35,7 @@ from tests.hostile.damage import ANY_JSON, often, put, replaced
 from tests.hostile.test_damaged import PARTS, ROWS, STORE_READERS, read_array
 from tests.training.jobs import contents
 from tests.training.labelled import examples
-from tests.training.stored import CONFIGURATION, store_of
+from tests.training.stored import CONFIGURATION, SIGNALS, store_of
 
 AGAIN = "run lrp4rag extract again"
 

@@ -17,7 +17,6 @@ from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Assessment, Claims, Evidence, Judgement, Reason, TokenMarks
 from lrp4rag.features.plain import CONTEXT, PlainTable
 from lrp4rag.features.plain import FEATURES as PLAIN_FEATURES
-from lrp4rag.features.table import FEATURES
 from lrp4rag.report.html import html_page
 from lrp4rag.report.plots import figure
 from lrp4rag.report.record import record
@@ -35,7 +34,7 @@ from tests.report.samples import (
 )
 from tests.report.test_html import Page
 
-REASON = Reason("cp passages", 1.5, 1, 0.04, (0.1, 0.25, 0.31, 0.4, 0.6))
+REASON = Reason("share", 1.5, 1, 0.04, (0.1, 0.25, 0.31, 0.4, 0.6))
 LONG = Unlike("response tokens", "the response's tokens: 900, trained on 8 to 500", decides=True)
 FEW = Unlike("passages", "the number of passages: 2, trained on 2.4 to 3.75", decides=False)
 CONTROLS = "a\x1b[2J\x1b]0;owned\x07\x9b31m\r\x08\x7f\u202eb\ud800"
@@ -220,7 +219,7 @@ def test_contradicted_values_are_the_first_reasons():
     assert (first["value"], first["faithful"]) == (None, [])
     assert second["feature"] == REASON.feature
     shown = " ".join(printed(analysis, width=200).split())
-    assert shown.index(f"main reasons {words}") < shown.index("share of the logit from the passages")
+    assert shown.index(f"main reasons {words}") < shown.index("share of its values")
     assert [one["words"] for one in Page(html_page(analysis)).data()["verdict"]["reasons"]] == [
         first["words"],
         second["words"],
@@ -229,7 +228,7 @@ def test_contradicted_values_are_the_first_reasons():
 
 def test_reasons_are_the_same_words_everywhere():
     words = (
-        "sentence 2: share of the logit from the passages 4% (cp_lrp) "
+        "sentence 2: share of its values among the passages' alternatives 4% "
         "(middle half of faithful sentences: 25%\u201340%)"
     )
     analysis = judged()
@@ -240,7 +239,7 @@ def test_reasons_are_the_same_words_everywhere():
 
 
 def test_every_feature_has_words():
-    assert set(REASONS) == set(FEATURES) | set(PlainTable().telling)
+    assert set(REASONS) == set(PlainTable().telling)
     assert set(PLAIN_FEATURES) >= CONTEXT
     assert all(words.count("{}") == 1 for words in REASONS.values())
 

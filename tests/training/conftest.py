@@ -17,7 +17,7 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> FittedDetector:
     """Trained on 40 examples."""
     made = extraction(examples(), tmp_path_factory.mktemp("store") / "s")
     reads = VectorRecipe(Features(length=20))
-    return train(Corpus.of(examples()), made, reads=reads, command="lrp4rag train x", resamples=50)
+    return train(Corpus.of(examples()), made, reads, command="lrp4rag train x", resamples=50)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor
 from tests.tiny import bridge_example
 
-PARTS = ("relevance", "signals", "prompt", "sentences", "matrix-6x4")
+PARTS = ("relevance", "segments", "prompt", "matrix-6x4")
 TOO_LONG = bridge_example(passages=["word " * 600], id="too-long")
 INTERRUPTED = 130
 

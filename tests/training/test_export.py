@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.features.parts import PROMPT, RELEVANCE, SENTENCES, SIGNALS
-from lrp4rag.features.response import RESPONSE_FEATURES
-from lrp4rag.features.tokens import TOKEN_FEATURES
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SEGMENTS
 from lrp4rag.training import export as module
 from lrp4rag.training.export import export
 from lrp4rag.training.store import Store, key_of
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from tests.training.labelled import examples
-from tests.training.stored import fill, store_of
+from tests.training.stored import SENTENCES, SIGNALS, fill, store_of
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'lrp4rag[parquet]'")
 
@@ -26,19 +23,19 @@ ROWS = examples(4)
 BASE = [
     *("id", "key", "source", "generator", "question", "prompt", "response"),
     *("hallucinated", "labels", "token_flags", "tokens", "R_response", "R_prompt", "logits"),
-    *("logprob", "entropy", "rank", "logprob_without_passages", "logprob_other_passages"),
+    *("logprob", "entropy", "rank"),
 ]
 
 
-def exported(store: Store, *arrays: str, features: bool = False) -> list[dict]:
+def exported(store: Store, *arrays: str) -> list[dict]:
     out = store.folder / "table.parquet"
-    assert export(store.folder, out, arrays, features=features) == pq.read_metadata(out).num_rows
+    assert export(store.folder, out, arrays) == pq.read_metadata(out).num_rows
     return pq.read_table(out).to_pylist()
 
 
 @pytest.mark.filterwarnings("ignore:.*have no file of")
 def test_one_row_for_each_response(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [SIGNALS, PROMPT])
+    store = store_of(tmp_path, ROWS, [READING, PROMPT])
     store.add_examples(examples(2, first=4))  # without relevance
     rows = exported(store)
     assert [list(row) for row in rows] == [BASE] * 4
@@ -56,26 +53,9 @@ def test_one_row_for_each_response(tmp_path: Path) -> None:
         assert row["rank"] == list(range(len(words)))
 
 
-@pytest.mark.filterwarnings("ignore:.*have no file of")
-def test_features_of_tokens_and_responses(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS[:2], [SIGNALS, PROMPT])
-    store.add_examples(ROWS[2:])
-    fill(store, ROWS[2], [SIGNALS])
-    fill(store, ROWS[3], [])
-    rows = exported(store, features=True)
-    assert list(rows[0]) == [*BASE, *(f"token: {name}" for name in TOKEN_FEATURES), *RESPONSE_FEATURES]
-    for k, row in enumerate(rows[:2], start=1):
-        assert row["token: passages"] == [2.0 * k] * len(row["tokens"])
-        assert row["passages: lowest"] == row["passages: mean"] == 2.0 * k
-        assert row["R_prompt: gini"] == 0
-    assert rows[2]["R_prompt: gini"] is None
-    assert rows[2]["passages: mean"] == 2
-    assert rows[3]["token: passages"] is rows[3]["passages: mean"] is None
-
-
-@pytest.mark.parametrize("part", [RELEVANCE, SIGNALS, PROMPT, SENTENCES])
+@pytest.mark.parametrize("part", [RELEVANCE, READING, PROMPT, SENTENCES])
 def test_a_row_whose_file_is_gone_is_named(part: str, tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [SIGNALS, PROMPT, SENTENCES])
+    store = store_of(tmp_path, ROWS, [READING, PROMPT, SENTENCES])
     store.path(ROWS[2], part).unlink()
     with pytest.warns(LRP4RAGWarning, match=f"1 of 4 responses have no file of {part}.*: {ROWS[2].id}$"):
         exported(store, "sentences")
@@ -91,11 +71,11 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
     faithful = replace(ROWS[1], labels=())
     store = store_of(tmp_path, [bare, faithful])
     store.add_examples(ROWS[2:])
-    fill(store, ROWS[2], [SIGNALS], 3.0)
+    fill(store, ROWS[2], [READING, SEGMENTS], 3.0)
     fill(store, ROWS[3], [PROMPT, SENTENCES], 4.0)
     with pytest.warns(LRP4RAGWarning, match="responses have no file of"):
-        rows = exported(store, "lookback", "sentences")
-    names = ("logprob", "rank", "lookback", "lookback_shape", "R_prompt", "sentences", "sentences_shape")
+        rows = exported(store, "by_segment", "sentences")
+    names = ("logprob", "rank", "by_segment", "by_segment_shape", "R_prompt", "sentences", "sentences_shape")
     assert [[row[name] is None for name in names] for row in rows] == [
         [True] * 7,
         [True] * 7,
@@ -111,8 +91,8 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
 
 def test_arrays_of_more_axes_bring_their_shape_and_taken_names_their_part(tmp_path: Path) -> None:
     store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
-    for row, example in zip(exported(store, "lookback", "sentences"), ROWS, strict=True):
-        for name, part in (("lookback", SIGNALS), ("sentences", SENTENCES)):
+    for row, example in zip(exported(store, "by_segment", "sentences"), ROWS, strict=True):
+        for name, part in (("by_segment", SIGNALS), ("sentences", SENTENCES)):
             found = np.array(row[name], dtype=np.float32).reshape(row[f"{name}_shape"])
             np.testing.assert_array_equal(found, store.arrays(example, part)[name])
     rows = exported(store, "tokens", "logits", "tokens")
@@ -124,25 +104,8 @@ def test_arrays_of_more_axes_bring_their_shape_and_taken_names_their_part(tmp_pa
     assert rows[0]["sentences_tokens"] == [len(rows[0]["tokens"])]
 
 
-def test_the_page_of_the_store_reads_it_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples of docs/store.md, on a store and a table of the names that they use."""
-    page = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
-    with_pandas, with_rows = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    rows = [*examples(4, generator="llama-2-7b-chat"), *examples(2, first=4)]
-    store = store_of(tmp_path / "STORE", rows, [SIGNALS, SENTENCES])
-    export(store.folder, tmp_path / "table.parquet", ["lookback"])
-    monkeypatch.chdir(tmp_path)
-    found: dict = {}
-    exec(with_pandas, found)
-    assert found["table"]["mean"].tolist() == [(k + 1) / 4 for k in range(6)]
-    assert found["lookback"].shape == (2, 3, len(rows[0].response.split(" ")))
-    exec(with_rows, found)
-    assert found["labels"].tolist() == [False, True] * 3
-    assert len(found["shares"]) == len(found["sentences"]) == len(found["flags"]) == 6
-
-
 def test_an_unknown_array_is_named_with_those_there_are(tmp_path: Path) -> None:
-    for parts, known in (([SIGNALS], "by_segment, cp_by_segment"), ([], "none")):
+    for parts, known in (([SEGMENTS], "by_segment"), ([], "none")):
         store = store_of(tmp_path / known[:4], ROWS, parts)
         with pytest.raises(InputError, match=f"no array 'look'.*there are: {known}"):
             exported(store, "look")
@@ -150,8 +113,6 @@ def test_an_unknown_array_is_named_with_those_there_are(tmp_path: Path) -> None:
 
 
 def test_nothing_to_export(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="features need signals"):
-        exported(store_of(tmp_path / "p", ROWS, [PROMPT]), features=True)
     store_of(tmp_path / "s", [])
     with pytest.raises(InputError, match="holds no relevance"):
         export(tmp_path / "s", tmp_path / "t.parquet")

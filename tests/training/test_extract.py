@@ -20,8 +20,9 @@ from lrp4rag.lrp.prefix import Prefix
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.training import extract as module
+from lrp4rag.training import extractor as extractors
 from lrp4rag.training.extract import extract
-from lrp4rag.training.extractor import Extractor, Sentences, pull_sentences
+from lrp4rag.training.extractor import FILLERS, Extractor, Filler
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import InputError
 from tests.hostile.damage import flipped, put
@@ -55,13 +56,24 @@ def copy(extracted: Path, tmp_path: Path) -> Path:
 def filled(monkeypatch: pytest.MonkeyPatch) -> Filled:
     """The parts that are computed, and of which example, in their order."""
     calls: Filled = []
-    fill = Extractor._fill
 
-    def noted(self: Extractor, part: str, encoded: dict, other: Example | None) -> None:
+    def noting(part: str) -> Filler:
+        def fill(extractor: Extractor, encoded: dict, other: Example | None) -> None:
+            calls.extend((part, example.id) for example in encoded)
+            fillers[part](extractor, encoded, other)
+
+        return fill
+
+    fillers = dict(FILLERS)
+    for part in fillers:
+        monkeypatch.setitem(FILLERS, part, noting(part))
+    fill_matrix = extractors._fill_matrix
+
+    def noted(extractor: Extractor, part: str, encoded: dict) -> None:
         calls.extend((part, example.id) for example in encoded)
-        fill(self, part, encoded, other)
+        fill_matrix(extractor, part, encoded)
 
-    monkeypatch.setattr(Extractor, "_fill", noted)
+    monkeypatch.setattr(extractors, "_fill_matrix", noted)
     return calls
 
 
@@ -104,37 +116,20 @@ def close(actual: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> 
 
 # What is stored.
 
-ANSWERS = {
-    "one sentence": "It was opened in 1900.",
-    "three": "It was opened in 1900. The river runs under it.  Nobody knows more!",
-    "one token": "no",
-    "around white space": "  It was opened. \n\n Or was it?  ",
-}
-
 
 @pytest.mark.parametrize("composite", ["paper", "attnlrp", "cp_lrp"])
-def test_relevance_prompt_and_sentences_of_every_composite(
-    composite: str, tiny_reader: Reader, tmp_path: Path
-) -> None:
-    """R_prompt is pulled alone first; later its equal is the mean of the sentences."""
-    answer = ANSWERS["three"]
-    rows = [bridge_example(0), bridge_example(1, response=answer)]
+def test_relevance_and_prompt_of_every_composite(composite: str, tiny_reader: Reader, tmp_path: Path) -> None:
+    rows = [bridge_example(0), bridge_example(1, response="It was opened in 1900.  Nobody knows more!")]
     done = extract(rows, tiny_reader, tmp_path, composite=composite, parts=["relevance", "prompt"])
     assert (done.computed, done.present, done.failures) == (2, 0, {})
-    extract(rows, tiny_reader, tmp_path, composite=composite, parts=["sentences"])
     for row in rows:
-        stored, found = done.store.read(row), Sentences(**done.store.arrays(row, "sentences"))
+        stored = done.store.read(row)
         expected = attribute(tiny_reader, tiny_reader.encode(row), composite=composite, prompt=True)
         assert stored.encoded == expected.encoded
         assert (stored.composite, stored.target) == (composite, "response")
         close(stored.response, expected.response)
         close(stored.logits, expected.logits)
         close(stored.prompt, expected.prompt, 1e-3)  # kept in float16
-        close(found.prompt, expected.prompt, 1e-3)
-    texts = [answer[start:end].strip() for start, end in found.spans]
-    assert texts == ["It was opened in 1900.", "The river runs under it.", "Nobody knows more!"]
-    assert found.sentences.shape == (3, len(stored.encoded.prompt_ids))
-    assert (found.tokens.shape, found.spans.dtype) == ((3,), np.int64)
 
 
 def test_every_part(extracted: Path, tiny_reader: Reader) -> None:
@@ -151,7 +146,7 @@ def test_every_part(extracted: Path, tiny_reader: Reader) -> None:
 
 
 def test_responses_that_share_a_prompt_equal_those_that_do_not(tiny_reader: Reader, tmp_path: Path) -> None:
-    """To the last bit, given the same other prompt."""
+    """To the last bit."""
     rows = [*responses(1, each=3), bridge_example(5)]
     shared = extract(rows, tiny_reader, tmp_path / "shared", parts=PARTS).store
     for k, row in enumerate(rows[:-1]):
@@ -165,8 +160,8 @@ def test_prompts_are_read_once_for_their_responses(
 ) -> None:
     extract(responses(2, each=3), tiny_reader, tmp_path / "a")
     assert len(prompts) == 2
-    extract(responses(2, each=3), tiny_reader, tmp_path / "b", parts=["signals"])
-    assert len(prompts) == 2 + 2 * 3  # as it is, without passages, with other ones
+    extract(responses(2, each=3), tiny_reader, tmp_path / "b", parts=["segments", "relevance"])
+    assert len(prompts) == 2 + 2
 
 
 def test_cut_prompts_are_shared_only_where_they_were_cut_alike(tiny_reader: Reader, tmp_path: Path) -> None:
@@ -186,20 +181,6 @@ def test_cut_prompts_are_shared_only_where_they_were_cut_alike(tiny_reader: Read
     assert 0 < dropped[0] < dropped[1]
 
 
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
-def test_sentences_are_means_of_their_tokens(answer: str, tiny_reader: Reader) -> None:
-    encoded = tiny_reader.encode(bridge_example(response=answer))
-    with relevance_mode(tiny_reader.model, "attnlrp") as flow:
-        found = pull_sentences(flow, encoded)
-        assert flow._tape is None  # what was replayed is forgotten
-        matrix = flow.pull(encoded).double().numpy()
-    assert len(found.spans) == len(found.sentences) == len(found.tokens)
-    assert found.tokens.sum() == len(encoded.response_ids)
-    for row, tokens in zip(found.sentences, np.split(matrix, found.tokens.cumsum()[:-1]), strict=True):
-        close(row, tokens.mean(0))
-    close(found.prompt, matrix.mean(0))
-
-
 # Nothing twice.
 
 
@@ -215,21 +196,19 @@ def test_what_is_there_is_not_computed_again(copy: Path, tiny_reader: Reader, fi
     assert filled == [("relevance", "bridge-2-0"), ("relevance", "bridge-2-1")]
 
 
-@pytest.mark.parametrize(
-    "first", [["relevance"], ["prompt"], ["sentences"], ["relevance", "matrix-6x4"], ["signals"], ["states"]]
-)
+@pytest.mark.parametrize("first", [["relevance"], ["prompt"], ["relevance", "matrix-6x4"], ["segments"]])
 def test_a_part_that_is_added_later(
     first: list[str], tiny_reader: Reader, tmp_path: Path, filled: Filled
 ) -> None:
     rows = responses(2, each=1)
     store = extract(rows, tiny_reader, tmp_path, parts=first).store
-    if first == ["signals"]:  # they bring the relevance with them
-        assert store.parts() == ["relevance", "signals"]
+    if first == ["segments"]:  # they bring the relevance with them
+        assert store.parts() == ["relevance", "segments"]
     before, seen = contents(tmp_path), len(filled)
     done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
     assert (done.computed, done.present) == (2, 0)
     assert before.items() <= contents(tmp_path).items()  # what was there stays, to the last bit
-    assert not {part for part, _ in filled[seen:]} & {*first, *(["relevance"] if "signals" in first else [])}
+    assert not {part for part, _ in filled[seen:]} & {*first, *(["relevance"] if "segments" in first else [])}
     assert all(done.store.holds(row, part) for row in rows for part in PARTS)
 
 
@@ -254,7 +233,7 @@ def test_a_damaged_file_is_computed_again(
     done = extract(rows, tiny_reader, copy, parts=PARTS)
     assert (done.computed, done.present) == (1, 3)
     assert filled == [(part, rows[1].id)]
-    if part == "relevance":  # its one tangent rounds otherwise than the sum of those of the signals
+    if part == "relevance":  # its one tangent rounds otherwise than the sum of those of the segments
         close(store.read(rows[1]).response, original.response)
         before.pop(str(path.relative_to(copy)))
     assert before.items() <= contents(copy).items()
@@ -271,7 +250,6 @@ def test_a_damaged_file_is_computed_again(
 def test_a_row_that_fails_is_logged_and_passed_over(
     bad: Example, place: int, tiny_reader: Reader, tmp_path: Path
 ) -> None:
-    """It also is the other prompt of a row that does not fail."""
     rows = examples_of(2)
     rows.insert(place, bad)
     done = extract(rows, tiny_reader, tmp_path, parts=PARTS)
@@ -306,13 +284,12 @@ def test_what_one_response_raises_spares_the_others_of_its_prompt(
     assert (done.computed, done.failures) == (3, {bad.id: reason})
     for row in rows:  # what is pulled does not go through a prefix
         held = [part for part in PARTS if done.store.holds(row, part)]
-        assert held == (["prompt", "sentences"] if row == bad else list(PARTS))
+        assert held == (["prompt"] if row == bad else list(PARTS))
 
 
 def test_a_response_that_cannot_be_encoded_spares_the_others(
     tiny_reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it fail the one whose other prompt it is."""
     encode = Reader.encode
 
     def limited(self: Reader, example: Example, **options: Any) -> Encoded:
@@ -381,11 +358,10 @@ def test_a_full_disk_is_not_a_failure_of_a_row(
         ({"composite": "lrp"}, "unknown composite 'lrp'"),
         (
             {"parts": ["signal"]},
-            "unknown part 'signal'; choose from reading, relevance, signals, states, prompt",
+            "unknown part 'signal'; choose from reading, relevance, segments, prompt",
         ),
         ({"parts": ["relevance", "matrix-0x5"]}, "unknown part 'matrix-0x5'"),
         ({"parts": []}, "at least one part"),
-        ({"composite": "paper", "parts": ["signals"]}, "signals need paper and cp_lrp in one stack"),
     ],
 )
 def test_what_cannot_be_extracted(options, message: str, tiny_reader: Reader, tmp_path: Path) -> None:
@@ -401,4 +377,4 @@ def test_nothing_can_be_pulled_from_layers_without_derivatives(
     with pytest.raises(InputError, match="no derivatives"):
         extract(examples_of(1), tiny_reader, tmp_path / "new", parts=PARTS)
     assert not (tmp_path / "new").exists()
-    assert extract(examples_of(1), tiny_reader, tmp_path / "new", parts=["signals"]).computed == 1
+    assert extract(examples_of(1), tiny_reader, tmp_path / "new", parts=["segments"]).computed == 1

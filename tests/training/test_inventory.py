@@ -9,7 +9,6 @@ from typing import BinaryIO
 import pytest
 
 from lrp4rag.example import Label
-from lrp4rag.features.parts import SENTENCES, SIGNALS
 from lrp4rag.report.inventory import MOST, reasons_table
 from lrp4rag.training import inventory as module
 from lrp4rag.training.inventory import Reason, inventory, merge, reasons_of
@@ -17,7 +16,7 @@ from lrp4rag.training.store import Store
 from lrp4rag.util.errors import InputError
 from tests.training.jobs import contents
 from tests.training.labelled import examples
-from tests.training.stored import CONFIGURATION, store_of
+from tests.training.stored import CONFIGURATION, SENTENCES, SIGNALS, store_of
 from tests.util.test_files import leftover
 
 ROWS = [*examples(4), *examples(3, first=4, generator="g2")]

@@ -9,44 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.features.parts import SIGNALS, STATES
-from lrp4rag.features.table import TokenTable
+from lrp4rag.features.parts import READING
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.training.folds import HONEST
-from lrp4rag.training.localisation import CLASSIFIER, RELEVANCE, Localisation, localisation, record
+from lrp4rag.training.localisation import CLASSIFIER, RELEVANCE, Localisation, lines_record, localisation
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store
 from lrp4rag.training.token_folds import cross_validate_tokens
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.util.errors import InputError
 from tests.classifiers.samples import relevance_of
-from tests.features.records import random_record, random_states, record_of, without_tokens
+from tests.features.records import random_record, without_tokens
 from tests.training.labelled import examples
-from tests.training.stored import CONFIGURATION
+from tests.training.stored import CONFIGURATION, stored
 
 ONE = replace(HONEST, repeats=1, folds=2)
-FEW = {"signals": TokenTable(("passages", "question"), (), (1,))}
+FEW = {"plain": PlainTable(("likelihoods",), ())}
 
 
-def stored(folder: Path, count: int = 40) -> Rows:
-    """The first word of every second response is labelled; passages give it less than the others, and its
-    state's first feature is high."""
-    store = Store.open(folder, CONFIGURATION)
-    rows = [*examples(count), *examples(count, generator="g2")]
-    store.add_examples([replace(row, id=f"{row.id}-{row.generator}") for row in rows])
-    for k, example in enumerate(store.examples()):
-        words = len(example.response.split(" "))
-        by_segment = np.random.default_rng(k).normal(1.0, 0.3, (4, words)).astype(np.float32)
-        if example.labels:
-            by_segment[2:, 0] -= 1.5
-        store.write(example, relevance_of(by_segment.sum(0), text=example.response))
-        store.write_arrays(example, SIGNALS, random_record(words, k, by_segment).signals)
-        states = random_states(words, k)
-        states["whole"][:, 0, 0] += 2.0 * bool(example.labels)
-        store.write_arrays(example, STATES, states)
-    return Rows.open(folder)
-
-
-def localised(rows: Rows, blocks: dict[str, TokenTable] = FEW) -> Localisation:
+def localised(rows: Rows, blocks: dict[str, PlainTable] = FEW) -> Localisation:
     """Of a classifier of tokens that was cross-validated on the rows."""
     tokens = tokens_of(rows, blocks)
     predicted = {CLASSIFIER: cross_validate_tokens(tokens, ONE)}
@@ -69,8 +50,8 @@ def test_hallucinated_words_are_found_and_controls_stand_beside(tmp_path: Path) 
     assert found.responses["g1"]["flag everything"]["auroc"].value == 0.5
     assert found.rows == {"g1": 40, "g2": 40, "all": 80}
     assert len(found.chosen) == 2
-    made = json.loads(json.dumps(record(found, ONE, {"features": ["passages"]})))
-    assert made["generators"]["g1"]["lines"]["position"]["spans"]["f1"][0] == pytest.approx(
+    made = json.loads(json.dumps(lines_record(found)))
+    assert made["g1"]["lines"]["position"]["spans"]["f1"][0] == pytest.approx(
         found.lines["g1"]["position"].spans["f1"].value
     )
 
@@ -88,8 +69,8 @@ def test_noise_in_long_responses_looks_like_a_verdict_and_length_stands_beside_i
     for k, row in enumerate(rows):
         words = len(row.response.split(" "))
         store.write(row, relevance_of(draw.normal(size=words), text=row.response))
-        store.write_arrays(row, SIGNALS, random_record(words, k).signals)
-    found = localised(Rows.open(tmp_path), {"signals": TokenTable(("passages",), (), (1,))})
+        store.write_record(row, random_record(words, k, row.response))
+    found = localised(Rows.open(tmp_path))
     responses = next(iter(found.responses.values()))
     assert responses[CLASSIFIER]["auroc"].value > 0.8
     assert responses["length only"]["auroc"].value > 0.9
@@ -101,11 +82,10 @@ def test_rows_that_cannot_be_learned_from(tmp_path: Path, monkeypatch: pytest.Mo
     few = replace(few, flags=few.flags & (few.owner < 6))
     with pytest.raises(InputError, match="10 sources with annotated tokens are needed, and there are 3"):
         cross_validate_tokens(few, ONE)
-    rows.store.path(rows.examples[5], SIGNALS).unlink()
-    with pytest.raises(InputError, match="has no signals; extract them"):
+    rows.store.path(rows.examples[5], READING).unlink()
+    with pytest.raises(InputError, match="no reading of example"):
         tokens_of(Rows.open(tmp_path), FEW)
-    empty = record_of(np.zeros((4, 1)))
-    empty = without_tokens(empty)
-    monkeypatch.setattr(Rows, "records", lambda self, **_: iter([empty] * len(self)))
+    empty = without_tokens(random_record(3))
+    monkeypatch.setattr(Rows, "readings", lambda self: iter([empty] * len(self)))
     with pytest.raises(InputError, match="without tokens"):
         tokens_of(rows, FEW)

@@ -15,21 +15,21 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from experiments.metrics import auroc_draws, bootstrap, compare, compare_tokens, reliability
 from lrp4rag.example import Label
 from lrp4rag.training.metrics import (
     Draws,
-    auroc_draws,
-    bootstrap,
-    compare,
-    compare_tokens,
+    Overlap,
+    annotated_sentences,
+    characters,
     intervals,
     intervals_of,
     outcome_metrics,
-    reliability,
+    overlap_metrics,
+    sentences,
     token_intervals,
     weighted_metrics,
 )
-from lrp4rag.training.spans import Overlap, annotated_sentences, characters, overlap_metrics, sentences
 from lrp4rag.training.validation import Outcome
 from tests.training.labelled import examples
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from lrp4rag.example import Example, Label
-from lrp4rag.features.parts import PROMPT, SENTENCES, SIGNALS
+from lrp4rag.features.parts import PROMPT
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples
-from tests.training.stored import fill, store_of
+from tests.training.stored import SENTENCES, SIGNALS, fill, store_of
 
 PARTS = (SIGNALS, PROMPT, SENTENCES, "matrix-3x2")
 ROWS = [*examples(4), *examples(2, first=4, generator="g2"), replace(examples(1, first=6)[0], generator=None)]
@@ -40,11 +40,11 @@ def test_what_rows_hold(rows: Rows) -> None:
     assert [row.total[0] for row in rows.relevances] == list(range(1, 8))
     assert [row.by_segment.shape[0] for row in rows.relevances] == [4] * 7
     assert all(row.prompt.shape == (4,) and row.resampled.shape == (3, 2) for row in rows.relevances)
-    assert [signal[0] for signal in rows.signal("logprob")] == list(range(1, 8))
-    assert rows.signal("sentences", SENTENCES)[1].tolist() == [[0.5] * 4]
+    assert [array[0] for array in rows.arrays("logprob", SIGNALS)] == list(range(1, 8))
+    assert rows.arrays("sentences", SENTENCES)[1].tolist() == [[0.5] * 4]
     assert rows.matrices.shape == (7, 3, 2)
     assert rows.matrices[:, 0, 0].tolist() == list(range(1, 8))
-    assert rows.signal("logprob")[0].dtype == np.float32
+    assert rows.arrays("logprob", SIGNALS)[0].dtype == np.float32
 
 
 def test_token_flags_are_the_labelled_tokens(rows: Rows) -> None:
@@ -94,9 +94,9 @@ def test_files_are_read_once_and_selections_share_them(rows: Rows, monkeypatch: 
     monkeypatch.setattr(Store, "arrays", noted)
     part = rows.select([0, 1])
     assert reads == []
-    part.signal("entropy")
+    part.arrays("entropy", SIGNALS)
     assert reads == ["bridge-0", "bridge-1"]
-    assert rows.signal("entropy")[0] is part.signal("entropy")[0]
+    assert rows.arrays("entropy", SIGNALS)[0] is part.arrays("entropy", SIGNALS)[0]
     assert len(reads) == 7
     assert part.relevances[0] is part.relevances[0]
 
@@ -105,15 +105,15 @@ def test_what_is_not_stored(tmp_path: Path) -> None:
     rows = Rows.open(store_of(tmp_path, ROWS, PARTS).folder)
     assert all(rows.has(part) for part in ("relevance", *PARTS))
     assert not rows.has("matrix-64x16")
-    assert rows.signal("prompt", PROMPT)[0].tolist() == [0.25] * 4
+    assert rows.arrays("prompt", PROMPT)[0].tolist() == [0.25] * 4
     with pytest.raises(InputError, match=r"\.safetensors: no array 'prompt'"):  # of the signals
-        rows.signal("prompt")
+        rows.arrays("prompt", SIGNALS)
     rows.store.path(ROWS[2], SIGNALS).unlink()
     rows.store.path(ROWS[2], "matrix-3x2").unlink()
     assert not rows.has(SIGNALS)
     assert rows.select([0, 1]).has(SIGNALS)
     with pytest.raises(InputError, match="cannot read"):
-        rows.signal("logprob")
+        rows.arrays("logprob", SIGNALS)
     with pytest.raises(InputError, match=r"no R\* here; extract it"):
         _ = rows.matrices
     assert rows.select([0, 1]).matrices.shape == (2, 3, 2)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.example import Example, Label
-from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SIGNALS, part_named
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, part_named
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AROUND, LIKELIHOODS, PlainReplay
 from lrp4rag.reader import Reader
@@ -31,7 +31,7 @@ from tests.classifiers.samples import READER, relevance_of
 from tests.hostile.damage import flipped
 from tests.tiny import bridge_example
 from tests.training.jobs import TOO_LONG, contents, responses
-from tests.training.stored import CONFIGURATION
+from tests.training.stored import CONFIGURATION, SIGNALS
 from tests.util.test_files import leftover
 
 DEAD = 10**10 - 1
@@ -71,7 +71,7 @@ def test_parts_have_folders_of_their_own(store: Store, folder: Path) -> None:
     store.write_arrays(EXAMPLE, "matrix-4x2", {"matrix": matrix})
     store.write_arrays(EXAMPLE, PROMPT, {"prompt": prompt})
     store.write_arrays(EXAMPLE, SIGNALS, {"by_segment": by_segment, "logprob": np.array([-0.5])})
-    assert store.parts() == [SIGNALS, PROMPT, "matrix-4x2"]
+    assert store.parts() == [PROMPT, "matrix-4x2", SIGNALS]
     assert [store.holds(EXAMPLE, part) for part in store.parts()] == [True] * 3
     assert not store.holds(EXAMPLE)
     with pytest.raises(InputError, match="no relevance for example 'bridge-0'"):
@@ -99,12 +99,12 @@ def test_the_matrix_that_classifiers_read_comes_first(store: Store) -> None:
 
 
 def test_names_of_parts() -> None:
-    for name in ("relevance", "signals", "prompt", "matrix-64x16", "matrix-1x1"):
+    for name in ("relevance", "segments", "prompt", "matrix-64x16", "matrix-1x1"):
         assert part_named(name) == name
     bad = ("", "signal", "matrix", "matrix-0x5", "matrix-5x0", "matrix-axb", "matrix-4x", "matrix-12345x4")
     for name in bad:
         with pytest.raises(
-            InputError, match=rf"unknown part '{name}'; choose from reading, relevance, signals"
+            InputError, match=rf"unknown part '{name}'; choose from reading, relevance, segments"
         ):
             part_named(name)
 
@@ -197,9 +197,9 @@ def test_several_may_make_a_store_at_once(folder: Path, monkeypatch: pytest.Monk
 def test_leftovers_of_a_killed_run_are_removed(store: Store, folder: Path) -> None:
     store.write(EXAMPLE, RELEVANCES)
     expected = set(contents(folder))
-    (folder / "signals").mkdir()
+    (folder / "prompt").mkdir()
     (folder / "study").mkdir()  # a folder that others keep
-    for place in ("", "relevance", "signals", "study"):
+    for place in ("", "relevance", "prompt", "study"):
         (folder / place / leftover(DEAD)).write_bytes(b"half")
     alive = leftover(os.getppid())  # another process is writing it
     (folder / alive).write_bytes(b"half")
@@ -210,7 +210,7 @@ def test_leftovers_of_a_killed_run_are_removed(store: Store, folder: Path) -> No
 
 
 def test_a_run_killed_before_the_manifest_was_written(tmp_path: Path) -> None:
-    for part in ("relevance", "signals", "prompt", "matrix-64x16"):
+    for part in ("relevance", "segments", "prompt", "matrix-64x16"):
         (tmp_path / part).mkdir()
     (tmp_path / leftover(DEAD)).write_text("{")
     store = Store.open(tmp_path, CONFIGURATION)

@@ -1,25 +1,23 @@
 """Training: the card says what was learned from, and its evidence is that of a loop over folds."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.calibration import candidates_on, fit_best, grouped_folds, probability_of
-from lrp4rag.features.table import TokenTable
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.units import smoothed
+from lrp4rag.training import token_folds
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.extract import Extraction
-from lrp4rag.training.former_evidence import Former
 from lrp4rag.training.metrics import weighted_metrics, weighted_token_metrics
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.train import TokenRecipe, VectorRecipe, data_hash, labelled, train
+from lrp4rag.training.train import CACHE, TokenRecipe, VectorRecipe, data_hash, labelled, train
 from lrp4rag.training.vector_detector import token_threshold
 from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example
 from tests.training.labelled import examples, extraction
-from tests.training.test_localisation import stored
+from tests.training.stored import stored
 
 
 def test_the_card_says_what_it_was_trained_on(detector):
@@ -79,11 +77,10 @@ def test_the_evidence_is_that_of_a_loop_over_folds(detector, tmp_path):
 
 
 def test_failed_rows_are_left_out(detector, tmp_path, monkeypatch):
-    found = detector.card.evidence, None
-    monkeypatch.setattr("lrp4rag.training.train.cross_validate", lambda *_, **__: found)
+    monkeypatch.setattr("lrp4rag.training.train.vector_evidence", lambda *_, **__: detector.card.evidence)
     rows = examples()
-    made = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
-    card = train(Corpus.of(rows), made, reads=VectorRecipe(Features(length=10))).card
+    extracted = extraction(rows[:-2], tmp_path / "s", failures={row.id: "no" for row in rows[-2:]})
+    card = train(Corpus.of(rows), extracted, VectorRecipe(Features(length=10))).card
     assert (card.rows, card.training.failures) == (38, 2)
 
 
@@ -92,15 +89,22 @@ def test_unlabelled_rows_are_refused_by_id():
         labelled([*examples(2), bridge_example(3)], "data.jsonl")
 
 
-@pytest.mark.usefixtures("few_networks")
-def test_a_token_detector_has_evidence_of_each_generator(detector, tmp_path):
-    rows = stored(tmp_path / "s")
+def token_training(rows, **options):
+    blocks = {"plain": PlainTable(("likelihoods",), ())}
     extracted = Extraction(rows.store, 0, len(rows), {})
-    blocks = {"signals": TokenTable(("passages", "question"), (), (1,))}
-    former = Former("before", replace(detector, card=detector.card.model_copy(update={"training": None})))
-    corpus = Corpus.of(rows.examples)
-    made = train(corpus, extracted, reads=TokenRecipe(blocks), resamples=20, former=former)
-    evidence = made.card.evidence
+    return train(Corpus.of(rows.examples), extracted, TokenRecipe(blocks), resamples=20, **options)
+
+
+@pytest.mark.usefixtures("few_networks")
+def test_a_token_detector_has_evidence_of_each_generator_and_resumes_after_finished_folds(
+    tmp_path, monkeypatch
+):
+    """Whatever processes there are, and with a score that is damaged computed again."""
+    fitted, fit = [], token_folds.block_scores
+    monkeypatch.setattr(token_folds, "block_scores", lambda *a: fitted.append(a[1]) or fit(*a))
+    rows = stored(tmp_path / "s")
+    card = token_training(rows, jobs=1).card
+    evidence = card.evidence
     assert set(evidence.generators) == {"g1", "g2"}
     assert evidence.metrics["auroc"].value > 0.9
     one = evidence.generators["g1"]
@@ -108,6 +112,11 @@ def test_a_token_detector_has_evidence_of_each_generator(detector, tmp_path):
     assert set(one.controls) == {"length only", "novel words", "flag everything"}
     assert one.located["token classifier"].tokens["auroc"].value > 0.9
     assert set(one.located["position"].spans) == {"precision", "recall", "f1"}
-    assert made.card.training.generators == {"g1": 40, "g2": 40}
-    assert evidence.former.now["auroc"].value == pytest.approx(evidence.metrics["auroc"].value)
-    assert (evidence.former.responses, evidence.former.left_out) == (80, 0)
+    assert card.training.generators == {"g1": 40, "g2": 40}
+    assert fitted == ["plain"] * 5
+    first, second = sorted((rows.store.folder / CACHE).glob("*.safetensors"))[:2]
+    first.write_bytes(first.read_bytes()[:-1])
+    second.unlink()
+    again = token_training(rows, jobs=1).card
+    assert again == card
+    assert len(fitted) == 7

@@ -14,6 +14,8 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from experiments.cache import Cache
+from experiments.metrics import compare
 from experiments.results_page import claim_page
 from experiments.systems.baseline import Baseline
 from experiments.systems.comparison.folds import FoldRunner, sample_of
@@ -26,10 +28,9 @@ from experiments.systems.scoring import EDGE
 from experiments.systems.trained import refuse_seen
 from lrp4rag.classifiers.card import Located, Metrics
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
-from lrp4rag.training.cache import Cache
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import line_of, parts_of
-from lrp4rag.training.metrics import compare, outcome_metrics
+from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens, tokens_of
 from lrp4rag.training.validation import Outcome

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.cache import Cache, Cell
 from experiments.systems.baseline import Baseline
 from experiments.systems.comparison.scores import System, SystemScores
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import Score
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.training.cache import Cache, Cell
 from lrp4rag.training.folds import Protocol, Split
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows

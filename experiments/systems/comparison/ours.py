@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from experiments.systems.comparison.scores import System, SystemScores
 from experiments.systems.facts import OURS, Facts
+from experiments.tokens.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
+from experiments.tokens.extraction import SIGNALS, STATES
+from experiments.tokens.trials import VERSION, CrossValidation, Trial
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
-from lrp4rag.features.blocks import FAST_BLOCKS, FULL_BLOCKS, PLAIN_BLOCKS, blocks_named
-from lrp4rag.features.parts import READING, SIGNALS, STATES
+from lrp4rag.features.blocks import PLAIN_BLOCKS
+from lrp4rag.features.parts import READING
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import Marking
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.trials import VERSION, CrossValidation, Trial
 from lrp4rag.training.validation import Outcome
 
 DETECTOR, WITH_RELEVANCE, FAST = "lrp4rag", "lrp4rag with relevance", "lrp4rag with one tangent"

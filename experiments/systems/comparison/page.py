@@ -26,8 +26,8 @@ from experiments.systems.comparison.compare import (
 from experiments.systems.comparison.folds import SEED
 from experiments.systems.comparison.ours import DETECTOR, OF_SAMPLE
 from experiments.systems.resources import Resources
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval, package_versions
-from lrp4rag.features.parts import SIGNALS
 from lrp4rag.reader.weights import label_of
 from lrp4rag.report.markdown import Markdown, strong, text
 from lrp4rag.report.numbers import difference, percent, verdict

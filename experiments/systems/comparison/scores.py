@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments import cache
+from experiments.records import UNREADABLE, from_json, rounded_to, to_json
 from lrp4rag.classifiers.card import Located, package_versions
 from lrp4rag.classifiers.decision import best_threshold
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.training import cache
 from lrp4rag.training.localisation import Marking, line_of
-from lrp4rag.training.records import UNREADABLE, from_json, rounded_to, to_json
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.cache import Cache
 from experiments.systems.baseline import Baseline
 from experiments.systems.comparison.compare import PROTOCOL
 from experiments.systems.comparison.folds import FoldRunner
@@ -21,7 +22,6 @@ from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.example import Example
 from lrp4rag.features.parts import RELEVANCE
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.training.cache import Cache
 from lrp4rag.training.extract import extract
 from lrp4rag.training.localisation import parts_of
 from lrp4rag.training.metrics import outcome_metrics

@@ -25,7 +25,7 @@ from experiments.systems.ragulator.features import Features, context_sentences, 
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import split
 from lrp4rag.example import Example
-from lrp4rag.training.spans import annotated_sentences
+from lrp4rag.training.metrics import annotated_sentences
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_of
 

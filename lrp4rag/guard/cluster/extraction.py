@@ -88,5 +88,5 @@ def extract_on_cluster(
 def _configuration(plan: Plan) -> Configuration:
     """Raises `InputError` for parts that this reader or composite cannot have."""
     reader, rules = plan.load(0), composite_named(plan.composite)
-    require_possible(plan.parts, reader, rules)
+    require_possible(plan.parts, reader)
     return Configuration(reader.identity.as_dict(), rules.name, truncation=plan.truncation)

@@ -13,7 +13,7 @@ from lrp4rag.example import LONGEST_EXAMPLE, LONGEST_NAME, Example
 from lrp4rag.guard.policy import Action, Assessment, Reason
 from lrp4rag.guard.policy.simulate import Row
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.training.spans import Overlap, characters, sentences
+from lrp4rag.training.metrics import Overlap, characters, sentences
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import Count, Probability
 

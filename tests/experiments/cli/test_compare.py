@@ -10,10 +10,10 @@ import pytest
 
 from experiments.systems.comparison import ours
 from experiments.systems.registry import BASELINES
+from experiments.tokens.trials import Trial
 from lrp4rag.classifiers import ensemble
-from lrp4rag.training.trials import Trial
+from tests.experiments.tokens.stored import stored
 from tests.training.labelled import examples, write_jsonl
-from tests.training.test_localisation import stored
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from experiments.systems.encoders.entailment import CrossEncoder
 from experiments.systems.encoders.training import Training
 from tests.experiments.systems.encoders.tiny import save_tiny_encoder
 from tests.experiments.systems.stand_ins import WordVectors
+from tests.experiments.tokens.stored import stored
 from tests.training.labelled import examples, write_jsonl
-from tests.training.test_localisation import stored
 
 
 @pytest.fixture(autouse=True)

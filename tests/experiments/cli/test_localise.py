@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.tokens.stored import stored
 from tests.training.labelled import examples
 from tests.training.stored import store_of
-from tests.training.test_localisation import stored
 
 
 @pytest.fixture(scope="module")

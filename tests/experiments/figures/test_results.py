@@ -11,8 +11,9 @@ from matplotlib.colors import to_hex
 from experiments.figures import results
 from experiments.figures.cost import LEAST, draw_systems
 from experiments.figures.style import CONTROL, DETECTOR
+from experiments.metrics import reliability
 from experiments.published import LLAMA_7B, published
-from lrp4rag.training.metrics import reliability, weighted_metrics
+from lrp4rag.training.metrics import weighted_metrics
 from tests.experiments.figures.samples import GENERATORS, interval, panels, texts
 
 

@@ -23,6 +23,7 @@ from PIL import Image
 
 from experiments.figures import cost, results, save, save_table
 from experiments.figures.style import legend_below, panels, themed
+from experiments.metrics import Reliability
 from experiments.paper.page import render
 from experiments.paper.run import SECTIONS
 from experiments.study import page as study_page
@@ -32,7 +33,6 @@ from experiments.systems.comparison.compare import Comparison, Cost, Costs, Plan
 from experiments.systems.resources import Choices
 from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import markdown
-from lrp4rag.training.metrics import Reliability
 from lrp4rag.util.text import safe_cell, surrogate_in, visible
 from tests.experiments.hostile.written import (
     METRIC,

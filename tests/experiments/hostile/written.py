@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.metrics import Reliability
 from experiments.paper import (
     ablations,
     findings,
@@ -25,11 +26,10 @@ from experiments.paper import (
 from experiments.paper.context import Note
 from experiments.paper.settings import Settings
 from experiments.paper.sweep import Chosen, Sweep, ThresholdMethod
+from experiments.records import from_json
 from experiments.systems.comparison.ours import FACTS
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.numbers import METRICS
-from lrp4rag.training.metrics import Reliability
-from lrp4rag.training.records import from_json
 
 DOCS = Path(__file__).parents[3] / "experiments" / "results"
 SYSTEMS = 7

@@ -22,7 +22,7 @@ from lrp4rag.training.token_folds import folds_of
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
-from tests.training.test_localisation import stored
+from tests.experiments.tokens.stored import stored
 
 
 @pytest.fixture(scope="module")

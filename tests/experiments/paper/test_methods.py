@@ -7,13 +7,15 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 
+from experiments.metrics import compare
 from experiments.paper.methods import Model, control, nested, single
 from experiments.paper.nested import choose, fold_scores, uncalibrated
 from experiments.paper.settings import DEFAULTS, GRID, estimator_of
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import Candidate, candidates_on
 from lrp4rag.classifiers.estimators import LSTMClassifier
 from lrp4rag.training.folds import HONEST, PAPER
-from lrp4rag.training.metrics import compare, outcome_metrics
+from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import cross_validated
 from lrp4rag.util.errors import LRP4RAGError
 from tests.experiments.paper.stores import SMALL
@@ -161,7 +163,7 @@ def test_controls_have_the_settings_that_classifiers_on_relevance_have(small):
 def test_under_the_papers_protocol_a_probe_of_states_has_a_fixed_layer_and_penalty(small):
     context, subset = small
     (outcome,) = context.outcomes([control(subset, "hidden state", context.settings.paper)], "test")
-    top = len(subset.rows.signal("hidden_mean")[0]) - 1
+    top = len(subset.rows.arrays("hidden_mean", SIGNALS)[0]) - 1
     assert set(outcome.chosen) == {f"hidden state of layer {top}, mean, logistic, C=0.001"}
 
 

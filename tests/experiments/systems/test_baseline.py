@@ -16,8 +16,8 @@ from experiments.systems.baseline import (
 from experiments.systems.facts import Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores
+from experiments.tokens.candidates import logistic
 from lrp4rag.classifiers.calibration import Candidate
-from lrp4rag.training.candidates import logistic
 from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import couples, extracted, rows_of
 from tests.training.labelled import examples

@@ -18,8 +18,9 @@ from experiments.systems.lookback import (
 )
 from experiments.systems.resources import Resources
 from experiments.systems.saplma import SAPLMA_LINEAR, SAPLMA_MLP, network
+from experiments.tokens.candidates import logistic
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import fit
-from lrp4rag.training.candidates import logistic
 from tests.experiments.systems.stand_ins import extracted
 from tests.training.labelled import examples
 
@@ -81,7 +82,7 @@ def test_a_token_is_as_suspect_as_its_windows_on_average():
 def test_the_score_of_a_window_is_that_of_its_mean_ratios(rows):
     ratios = list(ratios_of(rows))
     assert ratios[0].shape == (len(rows.relevances[0].response), 2 * 3)
-    assert np.array_equal(ratios[0][:, 5], rows.signal("lookback")[0][1, 2])
+    assert np.array_equal(ratios[0][:, 5], rows.arrays("lookback", SIGNALS)[0][1, 2])
     inputs = np.concatenate([window_means(one, 8) for one in ratios])
     labels = inputs[:, 5] < np.median(inputs[:, 5])
     model = fit(logistic(inputs, "windows")[0].estimator, inputs, labels, np.zeros(len(labels), dtype=str))

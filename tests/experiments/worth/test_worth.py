@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.tokens.blocks import RELEVANCE_ALONE
+from experiments.tokens.extraction import STATES, records
+from experiments.tokens.response import POOLINGS
 from experiments.worth import plan, whole
 from experiments.worth.measure import Gains, Line, measure, with_parts
 from experiments.worth.page import write_page
 from lrp4rag.classifiers import ensemble
-from lrp4rag.features.blocks import RELEVANCE_ALONE
-from lrp4rag.features.parts import STATES
-from lrp4rag.features.response import POOLINGS
 from lrp4rag.training import token_folds
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.rows import Rows
-from tests.training.test_localisation import stored
+from tests.experiments.tokens.stored import stored
 
 SEEDS = 2
 KNOWN, KNOWN_BASE = "relevance itself", plan.Base(("relevance",), ("relevance",))
@@ -104,7 +104,7 @@ def test_what_was_run_is_not_run_again(found: Gains, rows: Rows, cache: Path) ->
 
     with pytest.MonkeyPatch.context() as patch:
         for step in ("block_scores", "decide_fold"):
-            patch.setattr(f"lrp4rag.training.trials.{step}", refuse)
+            patch.setattr(f"experiments.tokens.trials.{step}", refuse)
         again = measure(rows, cache, seeds=SEEDS, jobs=1, resamples=100, levels=["tokens"])
     assert again.fold_seconds == found.fold_seconds > 0
     assert again.lines == tuple(one for one in found.lines if one.level == "tokens")
@@ -120,7 +120,7 @@ def test_responses_without_states_are_left_out_where_tokens_are_judged(tmp_path:
 
 def test_features_of_tokens_are_pooled_alike(rows: Rows) -> None:
     tables = whole.groups(rows)
-    record = next(rows.records())
+    record = next(records(rows))
     heads = record["lookback"].shape[0] * record["lookback"].shape[1]
     assert tables["relevance"].shape == (100, len(RELEVANCE_ALONE) * len(POOLINGS))
     assert tables["attention"].shape == (100, len(POOLINGS) + heads)
@@ -129,7 +129,7 @@ def test_features_of_tokens_are_pooled_alike(rows: Rows) -> None:
     np.testing.assert_allclose(tables["state"][0], record["hidden_mean"][4], rtol=1e-6)  # after layer 3
     assert tables["relevance means"].shape == (100, len(RELEVANCE_ALONE))
     np.testing.assert_allclose(
-        tables["relevance means"][0, 0], record.passages().sum(0).mean(), rtol=1e-6
+        tables["relevance means"][0, 0], record["by_segment"][2:].sum(0).mean(), rtol=1e-6
     )  # of all passages
 
 

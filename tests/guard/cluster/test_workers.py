@@ -33,7 +33,7 @@ from tests.cli.plain_detector import plain_detector
 from tests.guard.cluster.local import cluster_of, machine
 from tests.guard.cluster.working import Failing, Opening, extracted
 from tests.tiny import save_tiny_reader
-from tests.training.jobs import PARTS, TOO_LONG, contents, responses, whole_files
+from tests.training.jobs import PARTS, TOO_LONG, contents, responses
 
 PROMPTS = 12
 
@@ -117,7 +117,7 @@ def test_a_machine_that_is_lost_loses_nothing(
     killer.join()
     assert lost  # a worker that had begun
     assert list(done.failures) == [TOO_LONG.id]
-    assert whole_files(tmp_path / "s") == expected
+    assert contents(tmp_path / "s") == expected
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_a_worker_that_is_killed_loses_nothing(
     killer.join()
     assert len(set(begun(slow))) >= 3  # another process took its place
     assert list(done.failures) == [TOO_LONG.id]
-    assert whole_files(tmp_path / "s") == expected
+    assert contents(tmp_path / "s") == expected
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_a_run_that_is_killed_goes_on(
     done = extracted(str(data), store, opening, cluster.address)
     assert done.computed + done.present == 2 * PROMPTS
     assert done.present > 0
-    assert whole_files(tmp_path / "s") == expected
+    assert contents(tmp_path / "s") == expected
     assert not any(psutil.pid_exists(worker) for worker in workers)
 
 

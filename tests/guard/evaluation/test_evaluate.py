@@ -9,7 +9,7 @@ from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.prevalence import at_prevalence, estimated_prevalence
 from lrp4rag.example import Example
-from lrp4rag.features.table import TokenTable
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.guard.evaluation.evaluate import evaluate
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.seen import refuse_seen
@@ -17,7 +17,7 @@ from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, extraction
-from tests.training.test_localisation import stored
+from tests.training.stored import stored
 
 
 def test_metrics_per_generator_and_together(detector, tmp_path):
@@ -51,7 +51,7 @@ def test_training_sources_are_refused_and_counted(detector, tmp_path):
 
 @pytest.mark.usefixtures("few_networks")
 def test_a_token_detector_is_judged_where_it_marks_too(tmp_path):
-    blocks = {"relevance": TokenTable(("passages", "question"), (), (1,))}
+    blocks = {"plain": PlainTable(("likelihoods",), ())}
     learned = stored(tmp_path / "a")
     detector = fit_detector(learned, tokens_of(learned, blocks), blocks)
     rows = stored(tmp_path / "b", count=20)
@@ -62,7 +62,7 @@ def test_a_token_detector_is_judged_where_it_marks_too(tmp_path):
     assert located.lines["g1"]["token classifier"].tokens["auroc"].value > 0.7
     assert "novel words" in located.responses["g2"]
     assert located.responses["all"]["token classifier"]["auroc"] == evaluation.metrics["all"]["auroc"]
-    probabilities = detector.predict_proba(list(rows.records()))
+    probabilities = detector.predict_proba(list(rows.readings()))
     np.testing.assert_allclose(list(evaluation.probabilities.values())[:5], probabilities[:5])
     assert evaluation.prevalence is None
     assert evaluation.threshold == detector.card.threshold
@@ -75,7 +75,7 @@ def judged(tmp_path_factory):
     """A token detector, and what it is to judge."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ensemble, "EPOCHS", 3)
-        blocks = {"relevance": TokenTable(("passages", "question"), (), (1,))}
+        blocks = {"plain": PlainTable(("likelihoods",), ())}
         learned = stored(tmp_path_factory.mktemp("a"))
         detector = fit_detector(learned, tokens_of(learned, blocks), blocks)
     rows = stored(tmp_path_factory.mktemp("b"), count=20)
@@ -86,7 +86,7 @@ def test_rows_without_a_verdict_are_listed_and_left_out_of_other_metrics(judged)
     detector, rows, extracted = judged
     whole = evaluate(detector, rows.examples, extracted, resamples=10)
     assert (whole.abstained, whole.judged) == ({}, {})
-    lengths = [len(record) for record in rows.records()]
+    lengths = [len(record) for record in rows.readings()]
     held = detector.card.domain | {"response tokens": Range(low=1, high=float(np.median(lengths)))}
     narrow = replace(detector, card=detector.card.model_copy(update={"domain": held}))
     found = evaluate(narrow, rows.examples, extracted, resamples=10)

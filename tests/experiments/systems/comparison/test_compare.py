@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from experiments.cache import Cache
+from experiments.records import to_json
 from experiments.systems.baseline import BestClassifier, Measured, Measurement
 from experiments.systems.comparison import compare, ours, page
 from experiments.systems.comparison.compare import (
@@ -30,20 +32,18 @@ from experiments.systems.finetuned import TRAINING
 from experiments.systems.resources import Choices, Resources
 from experiments.systems.scoring import PartScores
 from experiments.systems.simple import LENGTH
+from experiments.tokens.candidates import one_number
+from experiments.tokens.extraction import STATES
+from experiments.tokens.trials import Trial
 from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.features.parts import STATES
 from lrp4rag.report.numbers import difference
-from lrp4rag.training.cache import Cache
-from lrp4rag.training.candidates import one_number
 from lrp4rag.training.localisation import ALL
-from lrp4rag.training.records import to_json
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.tokens import tokens_of
-from lrp4rag.training.trials import Trial
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
-from tests.training.test_localisation import stored
+from tests.experiments.tokens.stored import stored
 
 SOURCES = 30
 VERSIONS = {"length": {"torch": "1"}}

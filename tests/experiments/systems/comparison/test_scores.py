@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.records import to_json
 from experiments.systems.comparison import scores
 from experiments.systems.comparison.scores import ScoreFolder, StoredScores, SystemScores
 from lrp4rag.training.localisation import Marking
-from lrp4rag.training.records import to_json
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 

@@ -15,8 +15,8 @@ from experiments.systems.resources import Resources
 from experiments.systems.scoring import Score, ScoredSpan
 from lrp4rag.util.errors import InputError
 from tests.experiments.systems.comparison.test_compare import BASELINES, coin_flips, facts_named
+from tests.experiments.tokens.stored import stored
 from tests.training.labelled import examples
-from tests.training.test_localisation import stored
 
 SEEN = "has question and passages of the store"
 

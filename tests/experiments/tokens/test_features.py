@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from experiments.tokens.features import TOKEN_FEATURES
 from lrp4rag.features.record import Record
-from lrp4rag.features.reference import tables_in_markdown
-from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.util.errors import InputError
-from tests.features.records import random_record, record_of
+from tests.experiments.tokens.records import random_record, record_of
 
 # Of three tokens: template, question, passage 1, passage 2; and passages, question, template, response.
 BY_SEGMENT = np.array([[1.0, 2, 3], [4, 5, 6], [6, 1, -1], [2, 1, -2]])
@@ -82,12 +79,5 @@ def test_any_number_of_passages(passages: int) -> None:
 
 
 def test_a_missing_signal_is_named() -> None:
-    with pytest.raises(InputError, match=r"signal 'by_segment'.*parts relevance,signals"):
+    with pytest.raises(InputError, match=r"signal 'by_segment'"):
         TOKEN_FEATURES["passages"](Record.of(RECORD.relevance))
-
-
-@pytest.mark.parametrize("heading", tables_in_markdown())
-def test_the_page_has_the_tables_of_the_registries(heading: str) -> None:
-    page = Path(__file__).parents[2] / "docs" / "features.md"
-    section = page.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
-    assert tables_in_markdown()[heading] in section

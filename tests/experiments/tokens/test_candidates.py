@@ -7,9 +7,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from lrp4rag.training import candidates as of
-from lrp4rag.training.candidates import LEXICAL_FEATURES, lexical, lexical_features, logistic, novel_words
-from lrp4rag.training.controls import CONTROLS, Setting, available
+from experiments.tokens import candidates as of
+from experiments.tokens.candidates import LEXICAL_FEATURES, lexical, lexical_features
+from experiments.tokens.controls import CONTROLS, Setting, available
+from lrp4rag.training.controls import logistic, novel_words
 from lrp4rag.training.folds import HONEST, ONCE
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import cross_validated

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.features.pulled import SENTENCE_FEATURES, pulls, sentence_features
+from experiments.tokens.pulled import SENTENCE_FEATURES, pulls, sentence_features
+from experiments.tokens.response import response_features
+from experiments.tokens.table import TokenTable
+from experiments.tokens.text import TEXT_FEATURES, passages_of
 from lrp4rag.features.record import Record
-from lrp4rag.features.response import response_features
-from lrp4rag.features.table import TokenTable
-from lrp4rag.features.text import TEXT_FEATURES, passages_of
-from tests.features.records import random_record, with_relevance
+from tests.experiments.tokens.records import random_record, with_relevance
 
 PROMPT = "Answer. When? The bridge opened in 1874 . Fish is sold nearby ."
 RESPONSE = "The bridge opened . Fish swim"
@@ -35,7 +35,8 @@ def record_of(response: str, *rows: list[float]) -> Record:
     )
     spans, tokens = np.array([[0, 19], [20, 29]]), np.array([4, 2])
     sentences = {"sentences": np.array(rows), "spans": spans, "tokens": tokens} if rows else {}
-    return replace(with_relevance(record, replace(record.relevance, encoded=encoded)), sentences=sentences)
+    found = with_relevance(record, replace(record.relevance, encoded=encoded))
+    return replace(found, signals={**found.signals, **sentences})
 
 
 def test_each_feature_of_text_by_hand() -> None:

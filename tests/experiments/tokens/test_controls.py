@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from experiments.tokens import controls
+from experiments.tokens.controls import CONTROLS, Setting, available
 from lrp4rag.classifiers import Features
-from lrp4rag.training import controls
-from lrp4rag.training.controls import CONTROLS, Setting, available, flag_everything
+from lrp4rag.training import controls as package
+from lrp4rag.training.controls import flag_everything
 from lrp4rag.training.folds import HONEST, ONCE, PAPER
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
@@ -54,8 +56,8 @@ def test_every_length_and_every_setting_is_a_candidate(rows):
 
 
 def test_length_is_the_number_of_response_tokens(rows):
-    assert {each.classifier for each in controls.length(rows, SETTING)} == {"logistic", "svm"}
-    assert inputs_of(controls.length(rows, SETTING), "length")[:, 0].tolist() == lengths(rows)
+    assert {each.classifier for each in package.length(rows)} == {"logistic", "svm"}
+    assert inputs_of(package.length(rows), "length")[:, 0].tolist() == lengths(rows)
 
 
 def test_constant_relevance_hides_the_length_only_when_interpolated(rows):

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from experiments.tokens.features import TokenFeature
 from lrp4rag.features.record import Record, Values
-from lrp4rag.features.tokens import TokenFeature
 from lrp4rag.util.text import WORD, words_of
 
 

@@ -11,10 +11,10 @@ import pytest
 import scipy.stats
 import torch
 
+from experiments.tokens.signals import FAST, FULL, PromptSignals, Signals, Wanted
 from lrp4rag.lrp import prefix, relevance_mode
 from lrp4rag.lrp.attribute import own_weights, segment_weights
 from lrp4rag.lrp.replay import pad_columns
-from lrp4rag.lrp.signals import FAST, FULL, PromptSignals, Signals, Wanted
 from lrp4rag.reader import Encoded
 from lrp4rag.reader.encoding import encode
 from lrp4rag.util.errors import InputError

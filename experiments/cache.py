@@ -16,8 +16,8 @@ from typing import Any
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from experiments.records import UNREADABLE, from_json, to_json
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.training.records import UNREADABLE, from_json, to_json
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import check_folder, remove_leftovers, write_atomically
 from lrp4rag.util.hashes import json_hash

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrp4rag.features.response import POOLINGS, PROMPT_FEATURES, response_features
-from lrp4rag.features.tokens import TOKEN_FEATURES
+from experiments.tokens.features import TOKEN_FEATURES
+from experiments.tokens.response import POOLINGS, PROMPT_FEATURES, response_features
 from lrp4rag.features.units import content_tokens
 from lrp4rag.util.errors import InputError
-from tests.features.records import random_record, record_of, without_tokens
+from tests.experiments.tokens.records import random_record, record_of, without_tokens
 
 
 def test_poolings() -> None:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from experiments.tokens.trace import Trace, Tracer, trace_of
 from lrp4rag.lrp.attribute import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import one_stack
@@ -20,7 +21,6 @@ from lrp4rag.lrp.readout import Likelihood, logprob_of, target_named
 from lrp4rag.lrp.relevance import as_array
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate
-from lrp4rag.lrp.trace import Trace, Tracer, trace_of
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.errors import InputError
 

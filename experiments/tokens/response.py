@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrp4rag.features.pulled import concentration, positive_shares, sentence_features
+from experiments.tokens.features import TOKEN_FEATURES
+from experiments.tokens.pulled import concentration, positive_shares, sentence_features
 from lrp4rag.features.record import Record, Values
-from lrp4rag.features.tokens import TOKEN_FEATURES
 from lrp4rag.features.units import TOKEN_WINDOW, content_tokens, sentence_numbers, smoothed
 from lrp4rag.util.errors import InputError
 

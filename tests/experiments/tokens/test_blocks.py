@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrp4rag.features.blocks import BLOCKS, FAST_BLOCKS, FULL_BLOCKS, blocks_named, parts_of, wanted_by
+from experiments.tokens.blocks import BLOCKS, FAST_BLOCKS, FULL_BLOCKS, blocks_named, parts_of
+from experiments.tokens.features import PROFILES, TOKEN_FEATURES
+from experiments.tokens.states import PartOfState
+from experiments.tokens.table import TokenTable
 from lrp4rag.features.record import Record
-from lrp4rag.features.states import StateBlock
-from lrp4rag.features.table import TokenTable
-from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.features.units import smoothed
-from lrp4rag.lrp.signals import FAST, FULL, Wanted
 from lrp4rag.util.errors import InputError
-from tests.features.records import HEADS, LAYERS, ORIGINS, random_record
+from tests.experiments.tokens.records import HEADS, LAYERS, ORIGINS, random_record
 
 RECORD = random_record()
 
@@ -63,40 +62,25 @@ def test_smoothing_is_a_mean_of_neighbours_on_the_last_axis() -> None:
 @pytest.mark.parametrize(("depth", "layer"), [(0.65, 19), (0.1, 3), (1.0, 27), (0.5, 15)])
 def test_the_stored_layer_nearest_to_the_depth_is_read(depth: float, layer: int) -> None:
     record = deep([3, 7, 11, 15, 19, 23, 27], 30)
-    assert (StateBlock("whole", depth)(record) == layer).all()
-    assert (StateBlock("passages", depth)(record) == -layer).all()
+    assert (PartOfState("whole", depth)(record) == layer).all()
+    assert (PartOfState("passages", depth)(record) == -layer).all()
 
 
 def test_states_are_averaged_over_neighbours() -> None:
     whole = RECORD.states["whole"][0]
-    np.testing.assert_array_equal(StateBlock("whole")(RECORD), whole)
-    found = StateBlock("whole", window=9)(RECORD)
+    np.testing.assert_array_equal(PartOfState("whole")(RECORD), whole)
+    found = PartOfState("whole", window=9)(RECORD)
     np.testing.assert_allclose(found, smoothed(whole.T, 9).T, rtol=1e-5, atol=1e-6)
-    assert StateBlock("passages").columns(RECORD)[5] == "passages' part of the state 5"
+    assert PartOfState("passages").columns(RECORD)[5] == "passages' part of the state 5"
 
 
 # Blocks by name.
 
 
-@pytest.mark.parametrize(
-    ("blocks", "wanted"),
-    [
-        (FULL_BLOCKS, FULL),
-        (["quick"], FAST),
-        (FAST_BLOCKS, FAST),
-        (["segments"], replace(FULL, provenance=False)),
-        (["passages"], Wanted(False, True, False, False)),
-    ],
-)
-def test_blocks_ask_for_no_more_than_they_read(blocks: Sequence[str], wanted: Wanted) -> None:
-    assert wanted_by(blocks_named(blocks)) == wanted
+@pytest.mark.parametrize("blocks", [FULL_BLOCKS, FAST_BLOCKS, ["quick"]])
+def test_blocks_ask_for_the_parts_that_they_read(blocks: Sequence[str]) -> None:
     states = ("states",) if {"state", "passages"} & set(blocks) else ()
     assert parts_of(blocks_named(blocks)) == ("relevance", "signals", *states)
-
-
-def test_a_table_asks_for_what_its_features_need() -> None:
-    table = replace(BLOCKS["signals"], features=("gain over others", "lead"))
-    assert wanted_by({"all": table}) == Wanted(True, True, without_passages=False, other_passages=True)
 
 
 def test_quick_features_are_the_same_where_passages_are_one_segment() -> None:
@@ -116,11 +100,11 @@ def test_quick_features_are_the_same_where_passages_are_one_segment() -> None:
         (lambda: TokenTable(profiles=("nothing",)), "choose from lookback"),
         (lambda: TokenTable(windows=(4,)), "odd"),
         (lambda: TokenTable(profile_window=0), "odd"),
-        (lambda: StateBlock("question"), "unknown part of a state 'question'"),
-        (lambda: StateBlock("whole", depth=2), "depth must be 0 to 1"),
-        (lambda: StateBlock("whole", window=4), "window odd"),
-        (lambda: StateBlock("whole")(replace(RECORD, states={})), "parts relevance,signals,states"),
-        (lambda: StateBlock("whole")(deep([], 2)), "too few layers"),
+        (lambda: PartOfState("question"), "unknown part of a state 'question'"),
+        (lambda: PartOfState("whole", depth=2), "depth must be 0 to 1"),
+        (lambda: PartOfState("whole", window=4), "window odd"),
+        (lambda: PartOfState("whole")(replace(RECORD, states={})), "hidden states"),
+        (lambda: PartOfState("whole")(deep([], 2)), "too few layers"),
         (lambda: blocks_named(["nothing"]), "unknown block 'nothing'; choose from plain, around"),
         (lambda: blocks_named([]), "at least one block"),
     ],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lrp4rag.training.cache import Cache, Cell
+from experiments.cache import Cache, Cell
 from lrp4rag.util.errors import InputError
 from tests.hostile.damage import NO_RECORD, PLACES, put
 

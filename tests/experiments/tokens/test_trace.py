@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from experiments.tokens.trace import Trace, Tracer, trace_of
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.composites import CP_LRP
 from lrp4rag.lrp.memory import Sizes
-from lrp4rag.lrp.trace import Trace, Tracer, trace_of
 from tests.lrp import tiny_families
 from tests.lrp.checks import BIASED, assert_close
 from tests.lrp.detached import detached

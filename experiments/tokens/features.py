@@ -31,6 +31,11 @@ class TokenFeature:
         return np.asarray(self.of(record), dtype=np.float64)
 
 
+def of_segments(record: Record, name: str = "by_segment") -> Values:
+    """Relevance of each passage (K, t), in logits, of a signal that has it by segment."""
+    return record[name][2:]
+
+
 def passages(record: Record) -> Values:
     return _of_passages(record, "by_segment", "passages")
 
@@ -40,18 +45,18 @@ def segment(number: int) -> Callable[[Record], Values]:
 
 
 def leading_passage(record: Record) -> Values:
-    return _padded(record.passages(), 1).max(0)
+    return _padded(of_segments(record), 1).max(0)
 
 
 def lead(record: Record) -> Values:
     """By how much the leading passage leads; with one passage, over nothing."""
-    first, second = -np.sort(-_padded(record.passages(), 2), axis=0)[:2]
+    first, second = -np.sort(-_padded(of_segments(record), 2), axis=0)[:2]
     return first - second
 
 
 def spread(record: Record) -> Values:
     """0 where one passage has all positive relevance, 1 where all have the same; 1 where none has any."""
-    positive = np.maximum(record.passages(), 0.0)
+    positive = np.maximum(of_segments(record), 0.0)
     count, total = len(positive), positive.sum(0)
     if count < 2:
         return np.where(total > 0, 0.0, 1.0) if count else np.ones(len(record))
@@ -62,12 +67,12 @@ def spread(record: Record) -> Values:
 
 def agreement(record: Record) -> Values:
     """Whether the passage that leads is that of the token before; 1 at the first token."""
-    leads = _padded(record.passages(), 1).argmax(0)
+    leads = _padded(of_segments(record), 1).argmax(0)
     return np.concatenate([[1.0][: len(record)], (leads[1:] == leads[:-1]).astype(float)])
 
 
 def negative_passages(record: Record) -> Values:
-    return np.minimum(record.passages(), 0.0).sum(0)
+    return np.minimum(of_segments(record), 0.0).sum(0)
 
 
 def over_mean(record: Record) -> Values:
@@ -111,7 +116,7 @@ def _of_passages(record: Record, by_segment: str, together: str) -> Values:
     """Of all passages; they may have been pushed as one segment."""
     if by_segment not in record.signals and together in record.signals:
         return record[together]
-    return record.passages(by_segment).sum(0)
+    return of_segments(record, by_segment).sum(0)
 
 
 def _ratio(part: Values, whole: Values) -> Values:

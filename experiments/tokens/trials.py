@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from experiments.cache import Cache, Cell, Task
+from experiments.tokens.blocks import parts_of
+from experiments.tokens.extraction import records_for
+from experiments.tokens.learners import LEARNERS, NETWORK
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.features.blocks import Block
-from lrp4rag.training.cache import Cache, Cell, Task
-from lrp4rag.training.corpus import MADE, Corpus
 from lrp4rag.training.folds import ONCE, Protocol, Split
-from lrp4rag.training.kind_evidence import kinds_in
-from lrp4rag.training.learners import LEARNERS, NETWORK
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import (
     BlockScores,
@@ -36,7 +36,6 @@ from lrp4rag.training.token_folds import (
     joined,
 )
 from lrp4rag.training.tokens import Tokens, tokens_on_disk
-from lrp4rag.util.hashes import json_hash
 
 VERSION = 3
 """Raised whenever the scores of blocks of the same settings would come out differently."""
@@ -51,15 +50,14 @@ Compute = Callable[[Tokens, Split, ByBlock], Any]
 class Trial:
     """`blocks` are what tokens are scored by, and `learner` is of `LEARNERS`. With `judged`, only that
     generator's responses are judged, by models that learned from the others'; with `sources`, models learn
-    from so many; what has faults of the kind `without` is not learned from. Models that do not
-    `know_generators` shift no log odds by generator. Responses are flagged at an operating `point` of the
+    from so many. Models that do not `know_generators` shift no log odds by generator. Responses are flagged
+    at an operating `point` of the
     rows learned from."""
 
     blocks: tuple[str, ...]
     learner: str = NETWORK
     judged: str | None = None
     sources: int | None = None
-    without: str | None = None
     know_generators: bool = True
     point: str = DEFAULT_POINT
 
@@ -80,15 +78,9 @@ class CrossValidation:
 
         Raises `InputError` where the store lacks what the blocks are made of.
         """
-        tokens = tokens_on_disk(rows, folder / "features", blocks)
+        read = lambda missing: records_for(rows, parts_of(missing))  # noqa: E731
+        tokens = tokens_on_disk(rows, folder / "features", blocks, read)
         return cls(rows, dict(blocks), tokens, Cache.open(folder / "trials", jobs))
-
-    def of(self, corpus: Corpus) -> CrossValidation:
-        """The same with the set of data that each row is from, and nobody as the generator of what was made:
-        it is not as its generator wrote it."""
-        sets = np.array([row.set for row in corpus.rows], dtype=np.str_)
-        generators = np.where(sets == MADE, "", self.tokens.generators)
-        return replace(self, tokens=replace(self.tokens, sets=sets, generators=generators))
 
     def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, TokenPredictions]:
         """All folds of all trials; what was run before is read."""
@@ -119,8 +111,6 @@ class CrossValidation:
         if trial.judged is not None:
             judged = self.rows.generators == trial.judged
             learn = ~judged
-        if trial.without is not None:
-            learn = np.array([trial.without not in kinds_in(example) for example in self.rows.examples])
         folds = folds_of(self.tokens, self.protocol, learn, judged)
         if trial.sources is None:
             return folds
@@ -201,8 +191,6 @@ class CrossValidation:
             "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
             "point": RULES[trial.point].words,
         } | ({} if trial.know_generators else {"told": False})
-        if len(set(self.tokens.sets)) > 1:
-            found["sets"] = json_hash(self.tokens.sets.tolist())
         return found
 
     def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
@@ -216,8 +204,6 @@ class CrossValidation:
             "rows": self.rows.digest,
             "seed": self.protocol.seed,
             "fold": fold,
-            **({} if trial.without is None else {"without": trial.without}),
-            **({} if self.protocol.folds == ONCE.folds else {"folds": self.protocol.folds}),
         }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
+from experiments.tokens.features import PROFILES, TOKEN_FEATURES
+from experiments.tokens.text import TEXT_FEATURES
 from lrp4rag.features.record import Record, Values
-from lrp4rag.features.text import TEXT_FEATURES
-from lrp4rag.features.tokens import PROFILES, TOKEN_FEATURES
 from lrp4rag.features.units import smoothed
 from lrp4rag.util.errors import InputError
 

@@ -11,9 +11,9 @@ import pytest
 from joblib import parallel_config
 from numpy.typing import NDArray
 
+from experiments.cache import Cache, Cell
+from experiments.records import UNREADABLE, from_json, to_json
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.training.cache import Cache, Cell
-from lrp4rag.training.records import UNREADABLE, from_json, to_json
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 

@@ -80,13 +80,13 @@ SENTENCE_FEATURES: dict[str, SentenceFeature] = {one.name: one for one in _ALL}
 
 def pulls(record: Record) -> list[Pull]:
     """One for each sentence of the response; none where sentences were not extracted."""
-    if not record.sentences:
+    if "sentences" not in record.signals:
         return []
     encoded = record.encoded
     in_passages = np.array(encoded.segments) >= 2
     prompt = [_words_at(encoded.text, start, end) for start, end in encoded.prompt_offsets]
     found = []
-    for row, (start, end) in zip(record.sentences["sentences"], record.sentences["spans"], strict=True):
+    for row, (start, end) in zip(record.signals["sentences"], record.signals["spans"], strict=True):
         sentence = set(words_of(encoded.response[start:end]))
         repeated = np.array([bool(words & sentence) for words in prompt])
         positive = np.maximum(np.asarray(row, dtype=np.float64), 0.0)

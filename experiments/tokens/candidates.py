@@ -5,23 +5,17 @@ Each function gives the candidates that cross-validation chooses among (see `tra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from lrp4rag.classifiers.calibration import Candidate, candidates_on
+from experiments.tokens.extraction import SIGNALS, records
+from experiments.tokens.response import response_features
 from lrp4rag.example import Example
-from lrp4rag.features.response import response_features
+from lrp4rag.training.controls import Candidates, logistic, one_number
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.text import words_of
-
-Candidates = tuple[Candidate, ...]
 
 LEXICAL_FEATURES = (
     "words of the response",
@@ -38,31 +32,6 @@ LAYER_STEP = 6
 STATE_PENALTIES = (1e-4, 1e-3, 1e-2)
 # Poolings of one feature say nearly the same.
 POOLED_PENALTIES = (1e-3, 1e-2, 1e-1)
-
-
-def logistic(inputs: NDArray[np.floating], name: str, penalties: Sequence[float] = (1.0,)) -> Candidates:
-    """Logistic regression on standardised inputs (rows, columns), one candidate for each penalty C."""
-    return tuple(
-        Candidate(
-            name=name,
-            classifier="logistic",
-            settings=f"C={penalty:g}",
-            estimator=make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=1000)),
-            inputs=inputs,
-        )
-        for penalty in penalties
-    )
-
-
-def one_number(values: Sequence[float], name: str) -> Candidates:
-    """One number a row. An SVM stands beside logistic regression for numbers that say most in mid-range."""
-    inputs = np.array(values, dtype=float)[:, None]
-    return (*logistic(inputs, name), *candidates_on("svm", inputs, name))
-
-
-def novel_words(rows: Rows) -> Candidates:
-    """The number of distinct response words that no passage contains."""
-    return one_number([lexical_features(example)[1] for example in rows.examples], "novel words")
 
 
 def lexical(rows: Rows) -> Candidates:
@@ -95,17 +64,18 @@ def _longest_run(response: list[str], passage: list[str]) -> int:
 
 def log_probability(rows: Rows) -> Candidates:
     """The mean log-probability of the response's tokens (nats)."""
-    return one_number([float(row.mean()) for row in rows.signal("logprob")], "log-probability")
+    return one_number([float(row.mean()) for row in rows.arrays("logprob", SIGNALS)], "log-probability")
 
 
 def entropy(rows: Rows) -> Candidates:
     """The mean entropy of the reader's next-token distributions (nats)."""
-    return one_number([float(row.mean()) for row in rows.signal("entropy")], "entropy")
+    return one_number([float(row.mean()) for row in rows.arrays("entropy", SIGNALS)], "entropy")
 
 
 def passage_gain(rows: Rows) -> Candidates:
     """By how much the passages raise the mean log-probability (nats): with them, less without them."""
-    pairs = zip(rows.signal("logprob"), rows.signal("logprob_without_passages"), strict=True)
+    likelihoods = (rows.arrays(name, SIGNALS) for name in ("logprob", "logprob_without_passages"))
+    pairs = zip(*likelihoods, strict=True)
     return one_number([float((row - without).mean()) for row, without in pairs], "gain of the passages")
 
 
@@ -116,7 +86,7 @@ def hidden_probe(rows: Rows) -> Candidates:
     """
     candidates: Candidates = ()
     for signal, place in (("hidden_mean", "mean"), ("hidden_last", "last token")):
-        states = rows.signal(signal)
+        states = rows.arrays(signal, SIGNALS)
         top = len(states[0]) - 1
         for layer in sorted({*range(LAYER_STEP, top, LAYER_STEP), top}):
             inputs = np.stack([row[layer] for row in states])
@@ -127,12 +97,12 @@ def hidden_probe(rows: Rows) -> Candidates:
 def lookback(rows: Rows) -> Candidates:
     """Logistic regression on each head's mean lookback ratio (layers x heads): the share of its attention
     that is on the prompt rather than on the response so far (Chuang et al., arXiv 2407.07071)."""
-    inputs = np.stack([row.mean(axis=-1).ravel() for row in rows.signal("lookback")])
+    inputs = np.stack([row.mean(axis=-1).ravel() for row in rows.arrays("lookback", SIGNALS)])
     return logistic(inputs, "lookback ratios", STATE_PENALTIES)
 
 
 def pooled_features(rows: Rows) -> Candidates:
     """Logistic regression on every token feature, pooled over the response in every way."""
-    found = [response_features(record) for record in rows.records()]
+    found = [response_features(record) for record in records(rows)]
     names = sorted(set.intersection(*(set(one) for one in found)))  # R_prompt may be stored of some only
     return logistic(np.array([[one[name] for name in names] for one in found]), "pooled", POOLED_PENALTIES)
