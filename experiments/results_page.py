@@ -1,6 +1,6 @@
 """A folder of results: results.json, then a page made of it by a template, with no number typed by hand.
 
-A page is made of its record and of nothing else, so it can be written again (`lrp4rag experiments page`)
+A page is made of its record and of nothing else, so it can be written again (`python -m experiments page`)
 where its words changed and what it says takes hours to compute.
 """
 
@@ -29,7 +29,9 @@ from lrp4rag.util.types import first_fault
 
 T = TypeVar("T")
 RESULTS = "results.json"
-AGAIN = "lrp4rag experiments page FOLDER"
+FORMER, PROGRAM = "lrp4rag experiments", "python -m experiments"
+"""What a kind begins with, as the first records were written, and the program that writes them now."""
+AGAIN = f"{PROGRAM} page FOLDER"
 """The command that writes a page from its record."""
 Filters = Mapping[str, Callable[..., Any]]
 FILTERS: Filters = {
@@ -150,7 +152,8 @@ class Results:
     def _origin(self) -> Markdown:
         command = self.get("command", str)
         took: Took | None = self.get("took", Took, None)
-        today = "" if command.startswith(self.kind) else f" (today {code(self.kind)})"
+        program = self.kind.replace(FORMER, PROGRAM, 1)
+        today = "" if command.startswith(program) else f" (today {code(program)})"
         clock = "" if took is None else f" in {took.words}, with what was cached"
         made = f"{code(command)}{today} made [{RESULTS}]({RESULTS}){clock}"
         return Markdown(f"{made}; {code(AGAIN)} writes this page from it")
