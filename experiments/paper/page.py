@@ -15,6 +15,7 @@ from experiments.paper.context import Context, Note
 from experiments.paper.findings import NO_WORSE
 from experiments.paper.manifest import BASELINES, Beside, Known
 from experiments.paper.verdicts import worded
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.parts import MATRIX, PROMPT
 from lrp4rag.report import numbers
 from lrp4rag.report.markdown import Markdown
@@ -23,7 +24,7 @@ from lrp4rag.report.templates import markdown_templates
 TEMPLATES = Path(__file__).parent / "templates"
 PART_WORDS = {PROMPT: "R_prompt", MATRIX: "R* (Figure 4, the LSTM, claim 4)"}
 """Of the parts that not every store has, those that the paper's tables need."""
-FILTERS = ("number", "percent", "percent_interval", "points", "with_interval", "difference", "slug")
+FILTERS = ("number", "percent", "percent_interval", "with_interval", "difference", "slug")
 
 
 def render(
@@ -101,5 +102,12 @@ def _by_reason(notes: Sequence[Note]) -> list[Note]:
 def _environment() -> Environment:
     environment = markdown_templates(TEMPLATES)
     environment.filters |= {name: getattr(numbers, name) for name in FILTERS}
-    environment.filters["worded"] = worded
+    environment.filters |= {"points": points, "worded": worded}
     return environment
+
+
+def points(interval: Interval | None) -> str:
+    """-2.8 points [-5.0, +0.1]"""
+    if interval is None or interval.value is None or interval.low is None or interval.high is None:
+        return ""
+    return f"{100 * interval.value:+.1f} points [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"

@@ -69,13 +69,6 @@ def percent_interval(interval: Interval | None) -> str:
     return f"{percent(interval.value)} {bracketed(100 * interval.low, 100 * interval.high, 1)}"
 
 
-def points(interval: Interval | None) -> str:
-    """-2.8 points [-5.0, +0.1]"""
-    if interval is None or interval.value is None or interval.low is None or interval.high is None:
-        return ""
-    return f"{100 * interval.value:+.1f} points [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
-
-
 def difference(interval: Interval | None) -> str:
     """+0.021 [-0.004, +0.046]"""
     if interval is None or interval.value is None:
