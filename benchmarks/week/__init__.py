@@ -1,1 +1,0 @@
-"""A week of a guardrail, simulated: what its alerts, its drift report and its list for reviewers tell."""
