@@ -1,7 +1,4 @@
-"""How every benchmark measures: inputs, clocks, peak memory, rounds, ratios, and processes of their own.
-
-Runs in the peers' environments too, so it needs torch and nothing else.
-"""
+"""How every benchmark measures: inputs, clocks, peak memory, rounds, ratios, and processes of their own."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def elsewhere() -> ModuleType:
         ("docs/serve.md", "serve.md"),
         ("docs/guides/judge.md", "guides/judge.md"),
         ("ARCHITECTURE.md", "project/ARCHITECTURE.md"),
-        ("benchmarks/peers/README.md", "project/benchmarks/peers/README.md"),
+        ("benchmarks/README.md", "project/benchmarks/README.md"),
     ],
 )
 def test_files_have_one_place_in_the_site(outside: ModuleType, path: str, uri: str) -> None:

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from benchmarks import precision, systems, verdict
 from benchmarks.cells import Cells
-from benchmarks.peers import run as peers
 from experiments.cli.study import COSTS, _forwards
 from experiments.paper.manifest import KIND, MANIFEST, claim_results, write
 from experiments.results_page import claim_page
@@ -137,7 +136,6 @@ COMMANDS: dict[str, tuple[Any, list[str]]] = {
     "precision": (precision.main, ["--out"]),
     "verdict": (verdict.main, ["--out"]),
     "systems": (systems.main, ["--store", ".", "--out"]),
-    "peers": (peers.main, ["--out"]),
 }
 
 

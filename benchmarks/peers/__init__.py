@@ -1,1 +1,0 @@
-"""lrp4rag against the libraries people would use instead: time, memory, and agreement (README.md)."""
