@@ -71,6 +71,7 @@ def test_only_one_place_parses_json() -> None:
     assert parsers <= {
         "lrp4rag/util/strict_json.py",
         "lrp4rag/data.py",
+        "experiments/cache.py",
         "experiments/systems/resources.py",
         "experiments/systems/comparison/scores.py",
         "lrp4rag/training/cache.py",
