@@ -26,7 +26,7 @@ from lrp4rag.util.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.guard.redteam import Result, Target
-    from lrp4rag.guard.redteam.record import Changes, Record
+    from lrp4rag.guard.redteam.record import Record
 
 LOCAL = "local"
 TOKEN = "LRP4RAG_TOKEN"
@@ -55,13 +55,6 @@ PAGE, RECORD = "index.html", "results.json"
 @file_option(
     "--policy", "policy_path", help="YAML file of the policy of a local target.  [default: the built-in one]"
 )
-@file_option(
-    "--baseline",
-    "--compare",
-    "last_path",
-    cls=Renamed,
-    help=f"Compare with the results that an earlier --out wrote: {RECORD}.",
-)
 @click.option(
     "--min-share",
     type=Number(0, 1),
@@ -78,7 +71,6 @@ def redteam(
     kinds: tuple[str, ...],
     cases_path: Path | None,
     policy_path: Path | None,
-    last_path: Path | None,
     min_share: float | None,
     as_json: bool,
     choice: JudgeChoice,
@@ -95,15 +87,14 @@ def redteam(
       lrp4rag redteam --out report
       lrp4rag redteam --kind conflict --policy strict.yaml
       LRP4RAG_TOKEN=… lrp4rag redteam --server https://guard.example --out report
-      lrp4rag redteam --baseline last/results.json --min-share 0.6
+      lrp4rag redteam --min-share 0.6
     """
     from lrp4rag.guard.redteam import load_cases, run
-    from lrp4rag.guard.redteam.record import changes, read, record
-    from lrp4rag.guard.redteam.tables import below, change_lines, table
+    from lrp4rag.guard.redteam.record import record
+    from lrp4rag.guard.redteam.tables import below, table
     from lrp4rag.util.progress import track
 
     cases = load_cases(cases_path, kinds=kinds)
-    last = None if last_path is None else read(last_path)
     if out is not None:  # before the expensive part
         _check(out)
     started = time.monotonic()
@@ -112,16 +103,12 @@ def redteam(
     found = record(results, asked, time.monotonic() - started)
     if all(one.answered is None for one in results):
         raise LRP4RAGError(f"no case was judged; the first: {results[0].error}")
-    since = None if last is None else changes(last, found)
     if out is not None:
-        _write(out, results, found, since)
+        _write(out, results, found)
     if as_json:
         say_json(found.model_dump(mode="json"))
     else:
-        console = open_console()
-        console.print(table(found))
-        for line in [] if since is None else change_lines(since):
-            console.print(line, soft_wrap=True)
+        open_console().print(table(found))
         failed = sum(not one.passed for one in results)
         where = f": {out / PAGE} has each in full" if out is not None else "; --out FOLDER shows each in full"
         say(f"{failed} of {len(results)} cases are not as expected{where if failed else ''}")
@@ -158,10 +145,10 @@ def _check(out: Path) -> None:
             check_written(out / name)
 
 
-def _write(out: Path, results: list[Result], found: Record, since: Changes | None) -> None:
+def _write(out: Path, results: list[Result], found: Record) -> None:
     from lrp4rag.guard.redteam.tables import page
     from lrp4rag.util.files import write_atomically
 
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / RECORD, f"{found.model_dump_json(indent=1)}\n")
-    write_atomically(out / PAGE, page(found, results, since))
+    write_atomically(out / PAGE, page(found, results))

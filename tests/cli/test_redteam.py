@@ -41,7 +41,7 @@ def local(cases: Path, detector: Path, reader_folder: Path) -> list[object]:
     return ["redteam", "--cases", cases, "--detector", detector, "--reader", reader_folder]
 
 
-def test_a_run_is_printed_and_written_and_compared_with_the_next(run, local, tmp_path: Path) -> None:
+def test_a_run_is_printed_and_written(run, local, tmp_path: Path) -> None:
     out = tmp_path / "report"
     found = run(*local, "--out", out, "--min-share", 0.5, code=1)
     assert "below --min-share 0.5: other: 0.00" in found.stderr
@@ -51,17 +51,6 @@ def test_a_run_is_printed_and_written_and_compared_with_the_next(run, local, tmp
     assert [one["action"] for one in written["results"]][::2] == ["withhold", "withhold"]
     assert set(written["versions"]) == {"package", "detector", "reader", "policy"}
     assert "mine-2: <span" in (out / "index.html").read_text()
-    lenient = tmp_path / "lenient.yaml"
-    lenient.write_text(
-        "name: lenient\nrules: {fabricated: mark, outdated: null}\n"
-        "claims: {contradicted: mark, unsupported: mark, most: null}\nabstained: mark\nunavailable: mark\n"
-    )
-    other = run(
-        *local, "--compare", out / "results.json", "--policy", lenient, "--kind", "mine", "--kind", "other"
-    )
-    assert "mine-0: withhold then, mark now" in other.stdout
-    assert "mine-2: withhold then, mark now" in other.stdout
-    assert "another policy" in other.stdout
 
 
 def test_json_is_all_that_is_printed(run, local) -> None:
@@ -81,7 +70,6 @@ def test_the_help_tells_how_many_cases_there_are(run) -> None:
         (["--target", "http://127.0.0.1:9", "--policy", "p.yaml"], "a server has its own policy"),
         (["--kind", "x"], "there are: no-document"),
         (["--cases", "missing.jsonl"], "no such file"),
-        (["--compare", "missing.json"], "no such file"),
         (["--min-share", "2"], "0<=x<=1"),
         (["--detector", "none"], "a policy needs a detector"),
         (["--out", "/dev/null"], "no folder"),

@@ -1,40 +1,34 @@
-"""`Record`: a run as JSON, for machines and for the next run; and what has changed since another one."""
+"""`Record`: a run as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from lrp4rag.guard.policy import Action
 from lrp4rag.guard.policy.simulate import Share
 from lrp4rag.guard.redteam.cases import ALL
 from lrp4rag.guard.redteam.targets import Result, Target
-from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
-from lrp4rag.util.strict_json import read_record
-from lrp4rag.util.types import Count, Probability, first_fault, ids_once
 
 Text = Annotated[str, Field(max_length=20_000)]
 """What a file can hold: of a text with a limit, pydantic refuses half of a character too."""
-WHAT = "results of 'lrp4rag redteam'"
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
 
 class ShareRow(_Row):
     """How many cases have passed, as a share with its 95 % interval (Wilson)."""
 
-    passed: Count
-    cases: Count
-    share: Probability | None
-    low: Probability | None
-    high: Probability | None
+    passed: int
+    cases: int
+    share: float | None
+    low: float | None
+    high: float | None
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> ShareRow:
@@ -67,9 +61,9 @@ class CaseRow(_Row):
     action: Action | None
     reason: Text | None
     rule: Text | None
-    probability: Probability | None
-    faithfulness: Probability | None
-    fact_score: Probability | None
+    probability: float | None
+    faithfulness: float | None
+    fact_score: float | None
     findings: list[str]
     error: Text | None
 
@@ -96,12 +90,13 @@ class Record(_Row):
     target: Text
     versions: dict[str, str]
     cases: Text
-    seconds: float = Field(ge=0, allow_inf_nan=False)
+    seconds: float
     kinds: dict[str, KindRow]
-    results: Annotated[list[CaseRow], AfterValidator(ids_once)]
+    results: list[CaseRow]
 
 
 def record(results: Sequence[Result], target: Target, seconds: float) -> Record:
+    """Collect the results by case and their shares by kind."""
     kinds = dict.fromkeys(one.case.kind for one in results)
     return Record(
         target=target.name,
@@ -111,68 +106,4 @@ def record(results: Sequence[Result], target: Target, seconds: float) -> Record:
         kinds={kind: KindRow.of([one for one in results if one.case.kind == kind]) for kind in kinds}
         | {ALL: KindRow.of(results)},
         results=[CaseRow.of(one) for one in results],
-    )
-
-
-def read(path: Path) -> Record:
-    """The record of another run. Raises `InputError` for anything else."""
-    try:
-        return Record.model_validate(read_record(path, WHAT))
-    except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
-    except ValidationError as error:
-        message, field = first_fault(error)
-        raise InputError(f"not {WHAT}: {message}", path=path, field=field) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A case of which something changed, and `what`: in words."""
-
-    id: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What has changed since another run: cases that fail now and passed then, the other way round, other
-    actions beside these, and cases that are not the same or are in one run only."""
-
-    broken: tuple[Change, ...]
-    mended: tuple[Change, ...]
-    other: tuple[Change, ...]
-    cases: tuple[Change, ...]
-    versions: tuple[Change, ...]
-
-
-def changes(then: Record, now: Record) -> Changes:
-    """Compare the cases that are the same in both runs, and what the targets are made of."""
-    before, after = ({one.id: one for one in run.results} for run in (then, now))
-    both = [(before[id], one) for id, one in after.items() if id in before]
-    same = [(one, other) for one, other in both if one.case == other.case]
-
-    def moved(some: Sequence[tuple[CaseRow, CaseRow]]) -> tuple[Change, ...]:
-        return tuple(
-            Change(one.id, f"{one.action or 'not judged'} then, {other.action or 'not judged'} now")
-            for one, other in some
-        )
-
-    return Changes(
-        broken=moved([two for two in same if two[0].passed and not two[1].passed]),
-        mended=moved([two for two in same if two[1].passed and not two[0].passed]),
-        other=moved(
-            [two for two in same if two[0].action != two[1].action and two[0].passed == two[1].passed]
-        ),
-        cases=(
-            *(Change(one.id, "is another case now") for one, other in both if one.case != other.case),
-            *(Change(id, "is new") for id in after if id not in before),
-            *(Change(id, "was left out") for id in before if id not in after),
-        ),
-        versions=tuple(
-            Change(
-                name, f"{then.versions.get(name, 'unknown')} then, {now.versions.get(name, 'unknown')} now"
-            )
-            for name in dict.fromkeys([*then.versions, *now.versions])
-            if then.versions.get(name) != now.versions.get(name)
-        ),
     )

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.guard.redteam.cases import ALL, ATTACKS, KINDS
-from lrp4rag.guard.redteam.record import Changes, KindRow, Record, ShareRow
+from lrp4rag.guard.redteam.record import KindRow, Record, ShareRow
 from lrp4rag.guard.redteam.targets import Answered, Result
 from lrp4rag.report.assets import hash_source
 from lrp4rag.report.numbers import bracketed, number
@@ -20,8 +20,6 @@ from lrp4rag.util.text import one_line
 
 HEAD = ("kind", "as expected", "share [95 %]", "harm stopped", "harmless let through")
 STYLE = Path(__file__).with_name("page.css")
-SHOWN = 20
-"""Cases that are named for one sort of change."""
 
 
 def title(kind: str) -> str:
@@ -46,23 +44,6 @@ def table(record: Record) -> Table:
     return found
 
 
-def change_lines(found: Changes) -> list[Text]:
-    """What has changed, the worst first."""
-    lines = []
-    for words, style, some in (
-        ("fail now", "bold red", found.broken),
-        ("pass now", "green", found.mended),
-        ("have another action, to the same effect", "", found.other),
-        ("cannot be compared", "", found.cases),
-    ):
-        if some:
-            lines.append(Text(f"{len(some)} {words}:", style=style))
-            lines += [Text(f"  {one_line(one.id, 60)}: {one.what}") for one in some[:SHOWN]]
-            lines += [Text(f"  and {len(some) - SHOWN} more")] if len(some) > SHOWN else []
-    lines += [Text(f"another {one_line(one.id, 60)}: {one_line(one.what, 200)}") for one in found.versions]
-    return lines or [Text("nothing has changed")]
-
-
 def below(record: Record, least: float) -> list[str]:
     """The kinds of which a smaller share has passed, in words."""
     return [
@@ -83,7 +64,7 @@ def _of(row: ShareRow) -> str:
     return f"{row.passed} of {row.cases}" if row.cases else ""
 
 
-def page(record: Record, results: Sequence[Result], since: Changes | None = None) -> str:
+def page(record: Record, results: Sequence[Result]) -> str:
     """HTML without script, to be written as UTF-8; what cases and targets say is text in it."""
     style = STYLE.read_text(encoding="utf-8")
     failed = [one for one in results if not one.passed]
@@ -99,7 +80,6 @@ def page(record: Record, results: Sequence[Result], since: Changes | None = None
         failed=len(failed),
         known=_known,
         measured=_measured,
-        changes=since,
         style=Markup(style),  # ours
         style_source=Markup(hash_source(style)),
     )

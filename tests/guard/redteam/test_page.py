@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from lrp4rag.guard.redteam.record import changes, record
+from lrp4rag.guard.redteam.record import record
 from lrp4rag.guard.redteam.tables import page
 from lrp4rag.guard.redteam.targets import run
 from tests.guard.redteam.conftest import Scripted, answered, case
@@ -37,7 +37,7 @@ def read(text: str) -> _Tags:
 
 
 def made(value: str) -> str:
-    """A page in which it stands wherever a case, a target or another run can put it."""
+    """A page in which it stands wherever a case or a target can put it."""
     named = value or "x"
     passage = {"text": named, "title": value, "version": value, "score": 0.5}
     one = case(
@@ -48,8 +48,7 @@ def made(value: str) -> str:
     target.name, target.versions = named, {named: value}
     results = list(run([one, case("failing", kind=named[:100])], target))
     found = record(results, target, 1.0)
-    then = record([], Scripted(), 1.0)
-    return page(found, results, changes(then, found))
+    return page(found, results)
 
 
 @pytest.mark.parametrize("value", [one for one in IN_PAGES if one.strip()])
