@@ -15,7 +15,7 @@ from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
 from lrp4rag.generation import GeneratedToken, Generation
 from lrp4rag.guard.policy.answer import DecidedSentence
-from lrp4rag.guard.policy.decide import Decided
+from lrp4rag.guard.policy.decision import Decided
 from lrp4rag.guard.policy.policy import Action
 from lrp4rag.report.generation import (
     PiecePrinter,

@@ -11,7 +11,7 @@ from typing import Any
 
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import Assessment, Policy, assess, judge, load_policy
-from lrp4rag.guard.policy.assess import assess_unjudged
+from lrp4rag.guard.policy.assessment import assess_unjudged
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.report.words import contradiction_words, unlike_words, verdict_words
 from lrp4rag.source import Source

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.registry import Checked, run_checks
-from lrp4rag.guard.policy.assess import (
+from lrp4rag.guard.policy.assessment import (
     Assessment,
     assess,
     assess_passages,
@@ -22,7 +22,7 @@ from lrp4rag.guard.policy.assess import (
     record_finding,
     without_words,
 )
-from lrp4rag.guard.policy.decide import CHECK_OF, OF_SENTENCES, Decided, of_sentence, rule_of, strictest
+from lrp4rag.guard.policy.decision import CHECK_OF, OF_SENTENCES, Decided, of_sentence, rule_of, strictest
 from lrp4rag.guard.policy.notices import in_place, marked, says_nothing
 from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, Reason
 from lrp4rag.guard.policy.texts import corrected

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.example import Example
-from lrp4rag.guard.policy.assess import Assessment, assess
+from lrp4rag.guard.policy.assessment import Assessment, assess
 from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy
 from lrp4rag.util.text import one_line, visible
 

@@ -12,7 +12,7 @@ import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from lrp4rag.guard.policy import Action
-from lrp4rag.guard.policy.assess import UNREMARKABLE
+from lrp4rag.guard.policy.assessment import UNREMARKABLE
 from lrp4rag.guard.redteam.cases import Case
 from lrp4rag.guard.redteam.record import Text
 from lrp4rag.guard.redteam.targets import Answered, NotJudged

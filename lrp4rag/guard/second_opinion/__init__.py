@@ -1,6 +1,6 @@
 """A second opinion on an answer: a model is asked five questions about it, after it was decided on."""
 
-from lrp4rag.guard.second_opinion.agreement import Agreement, agreement
+from lrp4rag.guard.second_opinion.kappa import Agreement, agreement
 from lrp4rag.guard.second_opinion.llm_judge import Failure, LLMJudge, Opinion
 from lrp4rag.guard.second_opinion.questions import QUESTIONS, Answer
 from lrp4rag.guard.second_opinion.running import SecondOpinions

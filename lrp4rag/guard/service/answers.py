@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import Assessment, GuardedAnswer
 from lrp4rag.guard.policy.answer import DecidedSentence, Part, Pending
-from lrp4rag.guard.policy.decide import Decided
+from lrp4rag.guard.policy.decision import Decided
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.problems import Problem

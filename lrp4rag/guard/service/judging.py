@@ -14,7 +14,7 @@ from lrp4rag.guard.checks.conflicts import Conflicts, prompt_note
 from lrp4rag.guard.checks.gate import RetrievalGate
 from lrp4rag.guard.checks.registry import run_checks
 from lrp4rag.guard.policy import WITHHELD, Assessment, Policy, judge
-from lrp4rag.guard.policy.assess import record_finding
+from lrp4rag.guard.policy.assessment import record_finding
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.access import Client
 from lrp4rag.guard.service.models import (

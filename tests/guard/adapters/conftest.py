@@ -9,7 +9,7 @@ from lrp4rag.guard.adapters import Guard
 from lrp4rag.guard.policy import Policy
 from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.reader import Reader
-from tests.guard.policy.test_assess import verdict_on
+from tests.guard.policy.test_assessment import verdict_on
 from tests.guard.service.conftest import (
     CONTRADICTED,
     MARK,

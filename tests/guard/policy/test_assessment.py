@@ -11,7 +11,7 @@ from lrp4rag.example import Example
 from lrp4rag.guard.checks import registry
 from lrp4rag.guard.checks.check import CheckInput, Finding
 from lrp4rag.guard.policy import Policy, assess
-from lrp4rag.guard.policy.assess import assess_unjudged
+from lrp4rag.guard.policy.assessment import assess_unjudged
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in

@@ -12,7 +12,7 @@ from lrp4rag.example import Example
 from lrp4rag.guard.checks.check import CheckInput, Finding
 from lrp4rag.guard.checks.facts import fact_score
 from lrp4rag.guard.checks.registry import Checked, run_checks
-from lrp4rag.guard.policy.decide import CHECK_OF, Decided, Kind, Measures, decide, rule_of, strictest
+from lrp4rag.guard.policy.decision import CHECK_OF, Decided, Kind, Measures, decide, rule_of, strictest
 from lrp4rag.guard.policy.policy import WITHHELD, Policy, Reason
 from lrp4rag.guard.policy.texts import corrected, filled
 from lrp4rag.report.decision import DecisionWords
