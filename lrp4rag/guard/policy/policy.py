@@ -45,17 +45,6 @@ Reason = Literal[
 ]
 
 
-_ONE_THRESHOLD = (
-    "the detector's threshold decides (--operating-point), and what is done with a suspect sentence is under "
-    "claims: contradicted, unsupported, most"
-)
-FORMER = {
-    "": {"withhold_from": _ONE_THRESHOLD},
-    "sentences": {"mark_from": _ONE_THRESHOLD, "withhold_from": _ONE_THRESHOLD},
-}
-"""Settings of earlier versions, with what takes their place."""
-
-
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -137,19 +126,6 @@ class Policy(_Strict):
     )
     budget: Number = Field(default=2.0, gt=0, le=60, description="Seconds of a check.")
     texts: Texts = Field(default=Texts(), description="What readers of an answer are told.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _former(cls, given: Any) -> Any:
-        """Settings that there were before."""
-        for place, names in FORMER.items():
-            settings: Any = given.get(place) if place and isinstance(given, dict) else given
-            for name, instead in names.items() if isinstance(settings, dict) else ():
-                if name in settings:
-                    raise ValueError(
-                        f"{f'{place}.' if place else ''}{name} is no setting any more: {instead}"
-                    )
-        return given
 
     @field_validator("bands")
     @classmethod

@@ -42,8 +42,6 @@ def test_every_change_changes_the_hash() -> None:
         ("bands:\n- {action: serve, reason: grounded, faithfulness: 0.8}", 1, "last band"),
         ("bands:\n- {action: serve, reason: grounded, faithfulness: 1.8}\n", 2, "less than or equal"),
         ("bands:\n- action: serve\n  reason: because\n", 3, "'grounded'"),
-        ("withhold_from: 0.5", None, "withhold_from is no setting any more"),
-        ("sentences:\n  withhold_from: 0.5", None, "sentences.withhold_from is no setting any more"),
         ("abstained: serve", 1, "'mark'"),
         ("unavailable: serve", 1, "'mark'"),
         ("sentences:\n  stop_after: 0", 2, "greater than or equal to 1"),

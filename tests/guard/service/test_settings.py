@@ -38,8 +38,6 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("policy:\n  unavailable: serve", 2, "'mark', 'disclose', 'escalate' or 'withhold'"),
         ("policy:\n  claims:\n    contradicted: serve", 3, "'mark', 'disclose', 'escalate' or 'withhold'"),
         ("policy:\n  rules:\n    omitted: shrug", 3, "'serve', 'mark', 'disclose'"),
-        ("policy:\n  name: a\n  withhold_from: 0.7", 1, "is under claims: contradicted, unsupported, most"),
-        ("policy:\n  sentences:\n    mark_from: 0.7", 1, "is under claims: contradicted, unsupported, most"),
         ("policy:\n  other: 1", 2, "not permitted"),
         ("tokens:\n  app: abc", None, "SHA-256"),
         ("tokens: [a]", 1, "dictionary"),
