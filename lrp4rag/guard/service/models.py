@@ -155,7 +155,7 @@ class Extension(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     passages: Passages | None = Field(
-        default=None, description="Default: documents, the template's place in a message, results of tools."
+        default=None, description="Default: documents, or the template's place in a message."
     )
     question: Text | None = Field(default=None, description="Default: the last message of the user.")
     topic: Topic = None
