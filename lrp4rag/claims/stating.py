@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from lrp4rag.claims.find import find_values
-from lrp4rag.claims.value import Value
+from lrp4rag.claims.value import NUMERIC, Value
 
 Stating = Literal["a claim", "an aside", "nothing"]
 
@@ -20,7 +20,6 @@ _MARKER = re.compile(
     r"\s*(?:[-*+>\u2022\u2013\u25cf\u25aa][^\S\n]+|\(?(?:\d{1,3}|[A-Za-z](?!\.\s+[A-Z]\.))[.)](?:\s+|\Z)|#{1,6}\s+)"
 )
 _MARKUP = " \t*_#>`|\"'\u201c\u201d"
-_NUMBERS = frozenset({"quantity", "date", "time"})
 _COURTESY = frozenset(
     re.findall(
         r"[\w'!]+",
@@ -89,7 +88,7 @@ def states_nothing(text: str, values: Sequence[Value]) -> bool:
     plain = text.strip(_MARKUP).replace("\u2019", "'")
     if not any(sign.isalnum() for sign in plain) or plain.endswith("?") or text.startswith("```"):
         return True
-    if any(value.kind in _NUMBERS or value.unit == "code" for value in values) or len(plain) > LONG:
+    if any(value.kind in NUMERIC or value.unit == "code" for value in values) or len(plain) > LONG:
         return False
     if plain.endswith(":") or _is_courtesy(re.findall(r"[\w']+", plain.lower())):
         return True
@@ -164,7 +163,7 @@ def followed_in(lines: Sequence[tuple[str, bool]]) -> list[bool]:
 
 def is_heading(text: str, values: Sequence[Value], *, followed: bool) -> bool:
     """Whether a line outside of a list only names the topic of the lines after it."""
-    if any(value.kind in _NUMBERS for value in values):
+    if any(value.kind in NUMERIC for value in values):
         return False
     plain = text.strip()
     marked = plain.startswith(("#", "**", "__")) and (

@@ -13,6 +13,8 @@ Key = tuple[str | int | None, ...]
 Bound = Literal["", "least", "most"]
 """Of "at least", "more than" and of "at most", "up to": a half line, not an amount."""
 Kind = Literal["quantity", "date", "time", "period", "name", "polarity", "reference", "absence"]
+NUMERIC: frozenset[Kind] = frozenset({"quantity", "date", "time"})
+"""Kinds that have numbers: two of them are equal or not, whatever words stand around."""
 """Kinds of values: a value contradicts values of its own kind only.
 
 * `quantity`: a number with what it counts or measures; money, percentages and durations too.

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.claims import Value, agree, comparable, find_values
+from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import content_words, stop_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
 from lrp4rag.guard.checks.facts.clauses import Span
@@ -29,7 +30,6 @@ LONG = 1000
 SAME = 5
 """Letters at the beginning of a word that tell which family it is of."""
 
-_AMOUNTS = frozenset({"quantity", "date", "time"})
 _POINTS_BACK = re.compile(
     r"(?:this|these|those|that|such|it|they|doing so|however|exceptions?|except|but|otherwise|both|to do so"
     r"|to (?:qualify|be eligible)|you must first|first|before|always|never|do not|make sure|be sure|for this"
@@ -216,7 +216,7 @@ def _said(text: str) -> _Said:
 
 
 def _amounts(text: str) -> tuple[Value, ...]:
-    return tuple(value for value in find_values(text) if value.kind in _AMOUNTS)
+    return tuple(value for value in find_values(text) if value.kind in NUMERIC)
 
 
 def _stands_in(value: Value, condition: _Condition) -> bool:

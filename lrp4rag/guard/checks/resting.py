@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lrp4rag.claims import Value, agree, find_values
+from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import stem
 from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.facts.clauses import Span
@@ -23,7 +24,6 @@ SHARED = 0.5
 """The part of a sentence's words that a passage with its value has."""
 LONG = 2000
 """Characters of a sentence that are looked at."""
-_HARD = frozenset({"quantity", "date", "time"})
 
 
 def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
@@ -58,7 +58,7 @@ class Stretch:
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        return tuple(value for value in find_values(self.text) if value.kind in _HARD)
+        return tuple(value for value in find_values(self.text) if value.kind in NUMERIC)
 
     def like(self, other: Stretch) -> float:
         return 2 * len(self.words & other.words) / max(len(self.words) + len(other.words), 1)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from lrp4rag.claims.polarity import find_polarity, opposed
 from lrp4rag.claims.units import CURRENCIES
-from lrp4rag.claims.value import Value
+from lrp4rag.claims.value import NUMERIC, Value
 from lrp4rag.guard.checks.conflicts.disagreements import Disagreement, with_verb
 from lrp4rag.guard.checks.conflicts.documents import are_siblings, are_versions
 from lrp4rag.guard.checks.conflicts.extents import Extent, alike, differ, extents
@@ -23,7 +23,6 @@ LEAST = 2
 """Words of the question that tell what it is about, and stand in what the answer rests on, at least."""
 MOST = 0.5
 """The part of these words that stand in it."""
-_KINDS = frozenset({"quantity", "date", "time"})
 _FREE = re.compile(r"\b(?:free(?: of charge)?|no (?:charge|fee)|at no cost)\b(?!-)", re.IGNORECASE)
 
 Found = tuple[Statement, Statement, Disagreement, Span]
@@ -96,7 +95,7 @@ def _otherwise(
     for said in sentence.extents:
         own = next((x for x in place.extents if _is(said, x)), None)
         rivals = [] if own is None else [y for y in other.extents if alike(own, y) and differ(own, y)]
-        if own is None or not rivals or said.kind not in _KINDS or _has(places, other.passage, said):
+        if own is None or not rivals or said.kind not in NUMERIC or _has(places, other.passage, said):
             continue
         # Of several values, which one answers the question is not known, but for editions of one text.
         several = (sum(alike(own, x) for x in one.extents) > 1 for one in (place, other))

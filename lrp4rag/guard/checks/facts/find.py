@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from lrp4rag.claims import Value, find_values
 from lrp4rag.claims.stating import is_heading, states_nothing, without_marker
+from lrp4rag.claims.value import NUMERIC
 from lrp4rag.guard.checks.facts.clauses import Clause, Span, clauses
 from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import blanked
 
-_AMOUNTS = frozenset({"quantity", "date", "time"})
 _NUMBERED = re.compile(
     r"(?:passage|section|article|chapter|step|page|figure|table|form|paragraph|no\.|number|version) ?\Z",
     re.IGNORECASE,
@@ -116,7 +116,7 @@ def _amounts(text: str, values: Sequence[Value]) -> list[Value]:
     return [
         value
         for value in values
-        if value.kind in _AMOUNTS and not _NUMBERED.search(text[max(value.start - 10, 0) : value.start])
+        if value.kind in NUMERIC and not _NUMBERED.search(text[max(value.start - 10, 0) : value.start])
     ]
 
 
