@@ -23,7 +23,7 @@ def page(folders: tuple[Path, ...]) -> None:
 
     README.md, tables and figures of each FOLDER are written, and results.json is read: no store is needed
     and nothing is computed. The page is the one that the command named in the record writes (compare,
-    study, breakdown, ragulator, worth or claims).
+    study, breakdown, lettuce, ragulator, worth or claims).
     """
     from experiments.pages import render
 
