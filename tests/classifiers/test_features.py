@@ -48,7 +48,7 @@ def test_the_matrix_is_read_along_the_response_or_along_the_prompt(whole):
         ("total", (220,), ("relevance",)),
         ("response", (220,), ("relevance",)),
         ("prompt", (220,), ("relevance", "prompt")),
-        ("segments", (220, 3), ("relevance", "signals")),
+        ("segments", (220, 3), ("relevance", "segments")),
         ("matrix", (64, 16), ("relevance", "matrix-64x16")),
         ("matrix_t", (16, 64), ("relevance", "matrix-64x16")),
     ],

@@ -53,12 +53,12 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--vector", "matrix", "--resampling", "zeros"], "--resampling zeros is not possible for matrix"),
+        (["--vector", "matrix", "--resampling", "zeros"], "resampling 'zeros' is not possible for matrix"),
         (["--vector", "matrix_t", "--length", 64], "length of 'matrix_t' must be 1 to 16, got 64"),
         (["--length", 0], "length of 'total' must be 1 to 10000, got 0"),
         (["--classifier", "oracle"], "'oracle' is not one of"),
-        (["--classifier", "tokens", "--length", 9], "not for --classifier tokens"),
-        (["--classifier", "svm", "--block", "state"], "reads a --vector"),
+        (["--classifier", "tokens", "--length", 9], "length and resampling are not for"),
+        (["--classifier", "svm", "--block", "state"], "for the classifier 'tokens', not 'svm'"),
         (["--block", "x"], "unknown block 'x'"),
     ],
 )

@@ -74,7 +74,7 @@ def test_only_one_place_parses_json() -> None:
         "experiments/cache.py",
         "experiments/systems/resources.py",
         "experiments/systems/comparison/scores.py",
-        "lrp4rag/training/cache.py",
+        "experiments/cache.py",
         "lrp4rag/guard/cluster/workers.py",
     }
 

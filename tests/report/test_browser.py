@@ -242,7 +242,7 @@ def test_numbers_are_one_click_away(show) -> None:
     for words in (
         "0.780",
         "What moved the verdict most",
-        "share of the logit from the passages 4%",
+        "share of its values among the passages' alternatives 4%",
         "logits",
     ):
         assert words in text

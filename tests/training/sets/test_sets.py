@@ -9,7 +9,6 @@ import pytest
 
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
-from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.sets import SETS, set_path
 
 
@@ -41,10 +40,10 @@ def words(line: str) -> str:
     return line.replace("a sibling's fact told", "misattributed")
 
 
-def test_every_fault_is_a_twin_of_a_faithful_answer(everyday) -> None:
-    corpus = Corpus.of([], {"everyday": everyday})
-    faults = [row for row in corpus.rows if row.example.labels]
-    assert len(corpus.twins()) == len(faults) == len([row for row in faults if row.twin])
+def test_every_fault_was_made_of_a_faithful_answer_of_its_question(everyday) -> None:
+    faithful = {one.id: one.source for one in everyday if one.labels == ()}
+    for fault in (one for one in everyday if one.labels):
+        assert faithful[fault.id.rpartition("~")[0]] == fault.source
 
 
 def test_labels_are_words_of_the_answer(everyday) -> None:
