@@ -6,33 +6,14 @@ import statistics
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import torch
 
 from benchmarks import command
 from benchmarks.command import Result, benchmark, count
 from benchmarks.devices import DEFAULT, model_of
-from benchmarks.harness import Example, difference, equal_parts, in_rounds, ratio, seconds
-from lrp4rag.lrp import CP_LRP, Composite, Flow, prefix, relevance_mode
-from lrp4rag.lrp.resample import resampling_matrix
-
-BINS = 16
-
-
-def stacked(flow: Flow, examples: list[Example], *composites: Composite) -> list[torch.Tensor]:
-    """Two tangents under each composite, in one stack, for all responses to a prompt."""
-    weights = equal_parts(len(examples[0].prompt_ids), 2).repeat(len(composites), 1)
-    each = [composite for composite in composites for _ in range(2)]
-    prompt = flow.prefix(examples[0].prompt_ids, weights, composites=each)
-    return [prompt.push(example.response_ids) for example in examples]
-
-
-def bins(flow: Flow, examples: list[Example], stage: int = prefix.STAGE) -> None:
-    """R* in bins of the prompt, whose tangents join at most `stage` tokens before they begin."""
-    weights = torch.from_numpy(resampling_matrix(len(examples[0].prompt_ids), BINS))
-    with mock.patch.object(prefix, "STAGE", stage):
-        flow.push_shared(examples, weights)
+from benchmarks.harness import Example, difference, in_rounds, ratio, seconds
+from lrp4rag.lrp import Flow, relevance_mode
 
 
 def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: int) -> dict[str, Any]:
@@ -44,21 +25,13 @@ def measure(flow: Flow, shared: list[Example], separate: list[Example], rounds: 
         "loop": lambda: [flow.push(example, example.mean_prompt) for example in separate],
     }
     relevance = {name: way() for name, way in ways.items()}
-    more: dict[str, Callable[[], object]] = {
-        "one stack": lambda: stacked(flow, shared, flow.composite, CP_LRP),
-        "two stacks": lambda: [stacked(flow, shared, one) for one in (flow.composite, CP_LRP)],
-        "begun": lambda: bins(flow, shared),
-        "all": lambda: bins(flow, shared, len(shared[0].prompt_ids)),
-    }
     device = torch.device(flow.model.device)
-    clocked = {name: partial(seconds, way, device) for name, way in (ways | more).items()}
+    clocked = {name: partial(seconds, way, device) for name, way in ways.items()}
     taken = in_rounds(clocked, rounds)
     n, t, many = len(shared[0].prompt_ids), len(shared[0].response_ids), len(shared)
     return {
         "separate_over_shared": ratio(taken["separate"], taken["shared"]),
         "loop_over_batch": ratio(taken["loop"], taken["batch"]),
-        "two_stacks_over_one": ratio(taken["two stacks"], taken["one stack"]),
-        "all_over_begun": ratio(taken["all"], taken["begun"]),
         **{f"{name}_seconds": statistics.median(taken[name]) for name in ways},
         "shared_difference": difference(
             torch.cat(relevance["shared"], 1), torch.cat(relevance["separate"], 1)
