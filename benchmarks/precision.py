@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, listed, table
-from benchmarks.faithfulness.cases import needle_cases
 from benchmarks.harness import in_rounds, seconds
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
 from lrp4rag.lrp import COMPOSITES, Flow, relevance_mode
 from lrp4rag.lrp.attribute import prompt_mean, segment_weights
 from lrp4rag.reader import Encoded, load_reader
+from lrp4rag.training.sets import set_path
 from lrp4rag.util.errors import RelevanceError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -98,16 +98,18 @@ def row(found: list[list[Run]], exact: list[list[Run]]) -> dict[str, Any]:
     }
 
 
-def cases(needles: int) -> list[Example]:
+def examples_of(more: int) -> list[Example]:
+    """Those of examples/, and so many of the bundled set."""
     real = [example for name in REAL for example in load_examples(EXAMPLES / name)]
-    return real + [case.example for case in needle_cases(needles, seed=0)]
+    answered = [example for example in load_examples(set_path(Path("everyday"))) if example.response]
+    return real + answered[:more]
 
 
 def measure(
-    device: str, dtypes: tuple[str, ...], composites: tuple[str, ...], needles: int, rounds: int
+    device: str, dtypes: tuple[str, ...], composites: tuple[str, ...], more: int, rounds: int
 ) -> list[dict[str, Any]]:
     readers = {dtype: load_reader(device=device, dtype=dtype) for dtype in dict.fromkeys((EXACT, *dtypes))}
-    encoded = [readers[EXACT].encode(example) for example in cases(needles)]
+    encoded = [readers[EXACT].encode(example) for example in examples_of(more)]
     rows = {}
     for composite in composites:
         with ExitStack() as modes:
@@ -142,11 +144,9 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 @command.device
 @listed("--dtypes", click.Choice(DTYPES), "bfloat16,float16", "Compared with float32.")
 @listed("--composites", click.Choice(list(COMPOSITES)), ",".join(COMPOSITES), "Measured.")
-@count("--needles", 6, "Synthetic prompts beside examples/.", least=0)
+@count("--more", 6, "Examples of the bundled set beside examples/.", least=0)
 @command.rounds(default=3)
-def main(
-    device: str, dtypes: tuple[str, ...], composites: tuple[str, ...], needles: int, rounds: int
-) -> Report:
+def main(device: str, dtypes: tuple[str, ...], composites: tuple[str, ...], more: int, rounds: int) -> Report:
     """Relevance in bfloat16 and float16 against float32: agreement and time, for each composite.
 
     \b
@@ -158,9 +158,9 @@ def main(
     Examples:
       python -m benchmarks.precision                                            ten minutes on 2 cores
       python -m benchmarks.precision --device cuda                              on a GPU
-      python -m benchmarks.precision --composites attnlrp --needles 0 --rounds 1      a quick look
+      python -m benchmarks.precision --composites attnlrp --more 0 --rounds 1         a quick look
     """
-    rows = measure(device, dtypes, composites, needles, rounds)
+    rows = measure(device, dtypes, composites, more, rounds)
     return {"rows": rows}, lines(rows)
 
 

@@ -1,1 +1,0 @@
-"""Is the relevance faithful? Run with `python -m benchmarks.faithfulness --help`."""
