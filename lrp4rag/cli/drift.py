@@ -41,7 +41,7 @@ SINCE = click.option(
     type=Number(0, 0.5, min_open=True),
     help="The probability of a false alarm in all comparisons together.",
 )
-@file_option("--html", "html_path", help="Write a self-contained page with figures.")
+@file_option("--html", "html_path", help="Write a self-contained page with a figure.")
 @JSON
 @click.pass_context
 def drift(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy.stats import norm
-
 from lrp4rag.guard.monitoring.statistics import (
     Difference,
     Table,
@@ -93,7 +91,6 @@ NAME = 40
 """Characters of a topic, a generator or a category that are shown."""
 ALPHA = 0.05
 LEAST = 0.01
-POWER = 0.8
 WEIGHTS = {"outcome": 0.5, "cause": 0.25, "group": 0.25}
 """Which part of the level each family of tests has: they share it, so that in all of them together a false
 alarm is no likelier than the level."""
@@ -174,15 +171,6 @@ class Drift:
             (change for change in self.changes if (change.measure.name, change.group) == (measure, group)),
             None,
         )
-
-    def detectable(self, change: Change) -> float:
-        """How much this measure would have to change, in its own unit, to be found four times out of five if
-        nothing else changed; 0 where it does not vary."""
-        if not change.difference.varies:
-            return 0.0
-        family = [x for x in self.changes if x.family == change.family and x.difference.varies]
-        level = self.alpha * _weights(self.changes)[change.family] / len(family)
-        return float((norm.isf(level / 2) + norm.isf(1 - POWER)) * change.difference.error)
 
 
 def compare(baseline: Window, window: Window, *, alpha: float = ALPHA, least: float = LEAST) -> Drift:

@@ -24,7 +24,7 @@ from lrp4rag.guard.monitoring.drift import (
     measure_words,
     value_words,
 )
-from lrp4rag.guard.monitoring.plots import over_time, side_by_side
+from lrp4rag.guard.monitoring.plots import over_time
 from lrp4rag.guard.monitoring.statistics import Difference
 from lrp4rag.guard.monitoring.windows import Window
 from lrp4rag.report.assets import asset, hash_source
@@ -66,8 +66,6 @@ def render(drift: Drift) -> RenderableType:
         parts.append(_table(drifted))
     parts.append(Text())
     parts += [Text(f"Next: {line}") for line in advice(drift)]
-    if power := _power_words(drift):
-        parts.append(Text(power))
     return Parts(*parts, *(Text(line, style="dim") for line in _notes(drift)))
 
 
@@ -89,24 +87,18 @@ def _table(changes: list[Change]) -> Table:
 
 
 def drift_page(drift: Drift, command: str) -> str:
-    """What to do, figures, and every comparison; `command` stands in the small print."""
+    """Show what to do, a figure, and every comparison; `command` stands in the small print."""
     style = asset("base.css") + _CSS
     directions = {change.direction for change in drift.drifted}
     overall = [_cells(change) for change in drift.changes if change.group is None]
     grouped = [_cells(change) for change in drift.changes if change.group is not None]
-    days = "Means and proportions day by day with 95 % intervals; the table has them as a whole."
-    both = "Probabilities, retrieval scores and actions of both windows."
     page = html_template("drift.html.j2", Path(__file__).parent).render(
         headline=headline(drift),
         outcome="bad" if "worse" in directions else "none" if directions else "good",
         baseline=_window_words(drift.baseline),
         window=_window_words(drift.window),
         advice=advice(drift),
-        power=_power_words(drift),
-        figures=[
-            ("Over time", days, base64.b64encode(over_time(drift)).decode()),
-            ("Side by side", both, base64.b64encode(side_by_side(drift)).decode()),
-        ],
+        figure=base64.b64encode(over_time(drift)).decode(),
         tables=[("All answers", overall), *([("Within topics and generators", grouped)] if grouped else [])],
         notes=_notes(drift),
         command=command,
@@ -125,7 +117,7 @@ def record(drift: Drift) -> dict[str, Any]:
         "least": drift.least,
         "baseline": _window_record(drift.baseline),
         "window": _window_record(drift.window),
-        "changes": [_change_record(drift, change) for change in drift.changes],
+        "changes": [_change_record(change) for change in drift.changes],
         "not_compared": [
             {
                 "measure": skipped.measure.name,
@@ -149,7 +141,7 @@ def _window_record(window: Window) -> dict[str, Any]:
     }
 
 
-def _change_record(drift: Drift, change: Change) -> dict[str, Any]:
+def _change_record(change: Change) -> dict[str, Any]:
     parts = change.parts
     return {
         "measure": change.measure.name,
@@ -162,7 +154,6 @@ def _change_record(drift: Drift, change: Change) -> dict[str, Any]:
         "family": change.family,
         "drifted": change.drifted,
         "said": change.direction,
-        "detectable": drift.detectable(change),
         "parts": parts and {name: _difference_record(part) for name, part in parts.items()},
     }
 
@@ -252,12 +243,3 @@ def _assumptions(drift: Drift) -> list[str]:
         "Answers are taken to be independent of each other. Where one conversation, one prompt or one batch "
         "makes many of them, p is too small and intervals are too narrow: look at the single days.",
     ]
-
-
-def _power_words(drift: Drift) -> str:
-    """Which change of the mean probability would have been found, where nothing was."""
-    change = drift.of("probability")
-    if drift.drifted or change is None or not change.difference.varies:
-        return ""
-    least = f"{drift.detectable(change):.3f}"
-    return f"A change of the mean probability by {least} would have been found four times out of five."

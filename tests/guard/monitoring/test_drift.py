@@ -19,12 +19,9 @@ def test_nothing_drifted() -> None:
     drift = compare(*pair())
     assert not drift.drifted
     assert len(drift.changes) == 17 + 5 * 5
-    change = drift.of("probability")
-    assert change is not None
-    assert 0.03 < drift.detectable(change) < 0.08
     constant = drift.of("passages")
     assert constant is not None
-    assert (constant.adjusted, drift.detectable(constant)) == (1.0, 0.0)
+    assert constant.adjusted == 1.0
 
 
 def test_worse_answers_of_one_topic() -> None:
