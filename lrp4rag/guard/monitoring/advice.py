@@ -11,7 +11,6 @@ from lrp4rag.guard.monitoring.drift import (
     Change,
     Direction,
     Drift,
-    Group,
     value_words,
 )
 from lrp4rag.guard.monitoring.statistics import heterogeneity
@@ -29,21 +28,28 @@ CAUSES = {
     "or its prompt changed, or whether older versions of documents are retrieved beside newer ones.",
     "unsupported": "More answers say what no passage says ({}): see whether the generator or its prompt "
     "changed, or whether what is retrieved got weaker.",
+    "retrieval score": "Retrieval is weaker ({}): look at the index and its embedder.",
+    "score at the gate": "Passages score lower at the gate ({}): look at the index and its embedder.",
+    "nothing retrieved": "More requests find no passage ({}): look at the index, and at what expired.",
 }
-SIZES = {
-    "length": "Answers are {way} ({} characters): the generator or its prompt changed. The longer an answer, "
-    "the likelier it has something that is hallucinated.",
+CHANGES = {
+    "length": "Answers are of another length ({} characters): the generator or its prompt changed. The "
+    "longer an answer, the likelier it has something that is hallucinated.",
     "passages": "Answers rest on another number of passages ({}): retrieval changed.",
+    **{
+        f"{by}s": f"Other {by}s are asked for or used: {{name}} went from {{}} of the answers. What changed "
+        f"overall may be that; compare within {by}s."
+        for by in GROUPS
+    },
 }
-_RETRIEVAL = ("retrieval score", "score at the gate", "nothing retrieved")
 
 
 def advice(drift: Drift) -> list[str]:
-    """Sentences, the likeliest causes first; none where nothing drifted."""
+    """Return sentences, the likeliest causes first; none where nothing drifted."""
     if not drift.drifted:
         return []
-    lines = [*_versions(drift), *_overall(drift, CAUSES, "worse"), *_retrieval(drift), *_groups(drift)]
-    lines += [*_overall(drift, SIZES, "changed"), *_mix(drift)]
+    lines = [*_versions(drift), *_overall(drift, CAUSES, "worse"), *_groups(drift)]
+    lines += _overall(drift, CHANGES, "changed")
     outcomes = {change.direction for change in drift.drifted if change.measure.family == "outcome"}
     if "worse" in outcomes:
         if not lines:
@@ -71,32 +77,21 @@ def _overall(drift: Drift, causes: Mapping[str, str], direction: Direction) -> I
     for name, words in causes.items():
         change = drift.of(name)
         if change is not None and change.direction == direction:
-            yield words.format(_from_to(change), way="longer" if change.difference.value > 0 else "shorter")
+            yield words.format(_from_to(change), name=one_line(str(change.category), NAME))
 
 
-def _retrieval(drift: Drift) -> Iterator[str]:
-    weaker = [one for one in drift.drifted if one.measure.name in _RETRIEVAL and one.direction == "worse"]
-    topics = _standing_out(drift, "topic", "retrieval score")
-    for change in topics:
+def _groups(drift: Drift) -> Iterator[str]:
+    """Yield topics with weaker retrieval, and topics and generators that got worse more than others."""
+    weak = {change.group: change for change in _standing_out(drift, "topic", "retrieval score")}
+    for change in weak.values():
         yield (
             f"Topic {_name(change)} may lack documents: the best that is retrieved for it went from a score "
             f"of {_from_to(change)}. Add what is asked for, or see what left the index."
         )
-    if weaker and not topics:
-        overall = (f"{one.measure.name} {_from_to(one)}" for one in weaker if one.group is None)
-        where = "; ".join(overall) or "in some groups"
-        yield f"Retrieval is weaker ({where}): look at the index and its embedder."
-
-
-def _groups(drift: Drift) -> Iterator[str]:
-    """Topics and generators whose answers got worse more than those of others."""
-    weak = {change.group for change in _standing_out(drift, "topic", "retrieval score")}
+    measures = [measure.name for measure in MEASURES if measure.grouped and measure.family == "outcome"]
     for by in GROUPS:
-        worst: dict[Group | None, Change] = {}
-        for measure in (one.name for one in MEASURES if one.grouped and one.family == "outcome"):
-            for change in _standing_out(drift, by, measure):
-                if change.group not in worst or change.size > worst[change.group].size:
-                    worst[change.group] = change
+        changes = [change for name in measures for change in _standing_out(drift, by, name)]
+        worst = {change.group: change for change in sorted(changes, key=lambda change: change.size)}
         for change in sorted(worst.values(), key=lambda change: -change.size):
             if by == "generator":
                 why = "its version, its prompt or its sampling may have changed"
@@ -123,16 +118,6 @@ def _standing_out(drift: Drift, by: str, measure: str) -> list[Change]:
     least = 0.0 if overall is None else abs(overall.difference.value)
     worse = [one for one in changes if one.direction == "worse" and abs(one.difference.value) > least]
     return sorted(worse, key=lambda change: -change.size)
-
-
-def _mix(drift: Drift) -> Iterator[str]:
-    for by in GROUPS:
-        change = drift.of(f"{by}s")
-        if change is not None and change.drifted:
-            yield (
-                f"Other {by}s are asked for or used: {one_line(str(change.category), NAME)} went from "
-                f"{_from_to(change)} of the answers. What changed overall may be that; compare within {by}s."
-            )
 
 
 def _name(change: Change) -> str:

@@ -45,8 +45,7 @@ def test_a_group_is_named_and_no_other(worse: dict[str, Any], named: str, others
     [
         ({"policy": "p2"}, "policy changed (p1 to p2)"),
         ({"detector": "d2"}, "detector changed (d1 to d2)"),
-        ({"characters": 2000}, "Answers are longer"),
-        ({"characters": 20}, "Answers are shorter"),
+        ({"characters": 2000}, "of another length"),
         ({"passages": 2}, "number of passages (5.000 to 2.000)"),
         ({"action": "withhold", "reason": "unavailable"}, "not be judged (0.0 % to 100.0 %)"),
         ({"action": "withhold", "reason": "knowledge gap"}, "answer from (0.0 % to 100.0 %)"),
