@@ -22,7 +22,7 @@ from lrp4rag.util.terminal import open_console, say, say_json
 @click.option(
     "--sample", default=20, type=click.IntRange(0), metavar="N", help="Answers drawn from all others."
 )
-@file_option("--out", "out_path", help="Write the list here too, for people to fill in: .csv or .jsonl.")
+@file_option("--out", "out_path", help="Write the list here too as CSV, for people to fill in.")
 @JSON
 def review(
     database: str,
@@ -52,15 +52,13 @@ def review(
     with AuditLog.open(database, read_only=True) as log:
         if out_path is not None:
             check_written(out_path, log.files)
-        from lrp4rag.guard.monitoring.review import content, record, render, require_known, review_list
+        from lrp4rag.guard.monitoring.review import record, render, review_list, table
 
-        if out_path is not None:
-            require_known(out_path)
         found = review_list(log, when, limit=limit, sample=sample)
     if as_json:
         say_json(record(found))
     else:
         open_console().print(render(found), soft_wrap=True)
     if out_path is not None:
-        write_atomically(out_path, content(found, out_path))
+        write_atomically(out_path, table(found))
         say(f"wrote {len(found.items)} answers to {out_path}", err=True)

@@ -126,7 +126,6 @@ def test_a_list_of_a_log_without_texts_says_so(command: Run) -> None:
     ("words", "log", "expected"),
     [
         ([], "empty", "holds no answers"),
-        (["--out", "week.xlsx"], "same", "a list is written as .csv or .jsonl"),
         (["--since", "soon"], "same", "'soon' is no time"),
         (["--limit", "-1"], "same", "'--limit'"),
     ],

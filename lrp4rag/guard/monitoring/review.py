@@ -1,13 +1,11 @@
-"""Answers for people to look at: which, why, and as text, JSON and files to fill in."""
+"""Answers for people to look at: which, why, and as text, JSON and a table to fill in."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Group as Parts
@@ -276,27 +274,14 @@ def item_record(item: Item) -> dict[str, Any]:
     }
 
 
-def require_known(path: Path) -> None:
-    """Raise `InputError` for a file whose name does not end as one of ours."""
-    if path.suffix not in (".csv", ".jsonl"):
-        raise InputError("a list is written as .csv or .jsonl", path=path)
-
-
-def content(reviews: ReviewList, path: Path) -> str:
-    """What a file of the list holds, by the ending of its name."""
-    if path.suffix == ".csv":
-        return _csv(reviews)
-    return "".join(f"{json.dumps(item_record(item))}\n" for item in reviews.items)
-
-
-def _csv(reviews: ReviewList) -> str:
-    """With columns for what a reviewer says. No spreadsheet computes its text."""
-    written = io.StringIO()
-    rows = [item_record(item) for item in reviews.items]
+def table(reviews: ReviewList) -> str:
+    """Write the list as CSV, with columns for what a reviewer says. No spreadsheet computes its text."""
+    stream = io.StringIO()
     head = ("id", "time", "why", "words", *_FIELDS, "question", "passages", "response", *_TO_FILL)
-    writer = csv.writer(written, lineterminator="\n")
+    writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
-    for row in rows:
+    for item in reviews.items:
+        row = item_record(item)
         row["passages"] = "\n\n".join(row["passages"] or ())
         writer.writerow([safe_cell(row.get(name)) for name in head])
-    return written.getvalue()
+    return stream.getvalue()

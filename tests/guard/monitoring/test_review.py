@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.monitoring.review import ReviewList, content, record, render, review_list
+from lrp4rag.guard.monitoring.review import ReviewList, record, render, review_list, table
 from lrp4rag.util.errors import InputError
 from tests.guard.monitoring.logs import EARLY, LATE, NOW, TEXTS, records, spread, write
 
@@ -139,16 +138,13 @@ def test_texts_are_there_where_the_log_keeps_them(listed: Listed) -> None:
     assert bare["question"] is bare["passages"] is bare["response"] is None
 
 
-def test_files_for_people(listed: Listed) -> None:
+def test_a_table_for_people(listed: Listed) -> None:
     found = listed([answer("=1+1", action="withhold", reason="+cmd"), answer("b")], TEXTS)
-    first, second = csv.DictReader(io.StringIO(content(found, Path("a.csv"))))
+    first, second = csv.DictReader(io.StringIO(table(found)))
     assert first["id"] == "'=1+1"
     assert first["response"] == "'=1+1 It is ten days."
     assert "\x1b" not in first["question"]
     assert (first["why"], second["why"], second["said"]) == ("withheld", "sampled", "")
-    lines = [json.loads(line) for line in content(found, Path("a.jsonl")).splitlines()]
-    assert [line["id"] for line in lines] == ["=1+1", "b"]
-    assert lines[0]["response"] == TEXTS["response"]
 
 
 def opinion(of: str, grounded: bool | None, chosen: str = "sampled") -> dict[str, Any]:
