@@ -54,15 +54,15 @@ class Computed:
 
 
 def is_arithmetic(sentence: str) -> bool:
-    """Whether a sentence says that it counts together: "in total", "on average"."""
+    """Say whether a sentence gives a total or a mean: "in total", "on average"."""
     return bool(_TOTAL.search(sentence))
 
 
 def may_be_total(
     value: Value, sentence: str, rival: Occurrence, passages: Sequence[str], index: Index
 ) -> bool:
-    """Whether a quantity of a `sentence` counts together what a passage has singly, such as the `other`
-    value: not where that stands as a total too, or where there is nothing to count together."""
+    """Say whether a quantity of a `sentence` may be the total of values that a passage has singly, such as
+    `other`: not if the passage has that as a total too, or has nothing to add."""
     if value.kind != "quantity" or not is_arithmetic(sentence):
         return False
     places = [entry for entry in index.places if entry.passage == rival.passage]
@@ -98,7 +98,7 @@ class _Place:
         return abs(number_of(self.value) or 0) < _LARGE
 
     def repeats(self, value: Value) -> bool:
-        """Whether the sentence has a value of the place too."""
+        """Say whether the sentence has a value of the place too."""
         return any(agree(stated, value) for stated in _stated(self.sentence))
 
     def counts(self) -> list[float]:
@@ -110,7 +110,7 @@ class _Place:
 
 @lru_cache(maxsize=8)
 def _stated(sentence: str) -> tuple[Value, ...]:
-    """The quantities of a sentence, kept for its other values."""
+    """Return the quantities of a sentence, cached for its other values."""
     return tuple(find_quantities(sentence))
 
 
@@ -120,8 +120,8 @@ Result = tuple[str, tuple[Value, ...]]
 def computed(
     value: Value, sentence: str, passages: Sequence[str], index: Index, similarities: Sequence[float]
 ) -> Computed | None:
-    """How a quantity of a `sentence` follows from values of a place of the `passages` that says most of it,
-    and of the places beside that; None where it does not. `similarities` are those of the places of the
+    """Compute a quantity of a `sentence` from values of the place of the `passages` that is most like it, and
+    of the places beside that; None if none gives it. `similarities` are those of the places of the
     `index`."""
     if value.kind != "quantity" or not math.isfinite(value.amount):
         return None
@@ -214,5 +214,5 @@ def _years(place: _Place) -> Iterator[Result]:
 
 
 def _is(value: Value, amount: float) -> bool:
-    """Whether an amount is the value's, exactly but for its last written place."""
+    """Say whether an amount is the value's, up to its last written place."""
     return amount != 0 and close(value, replace(value, amount=amount, precision=Precision()))

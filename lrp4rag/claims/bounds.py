@@ -60,7 +60,7 @@ def qualified(text: str, value: Value) -> Value:
 
 
 def bound_of(text: str, start: int, end: int) -> Bound:
-    """Which half line the words before and behind some characters make of them."""
+    """Return the bound that the words before and behind a number set ("at least", "or less")."""
     before = text[max(start - _BEFORE, 0) : start]
     if _LEAST.search(before) or _LEAST_AFTER.match(text, end):
         return "least"

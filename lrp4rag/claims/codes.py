@@ -20,6 +20,6 @@ _CODE = re.compile(
 
 
 def find_codes(text: str) -> Iterator[Value]:
-    """Numbers of telephones and versions; the key is their digits."""
+    """Find numbers of telephones and versions; the key is their digits."""
     for match in _CODE.finditer(text):
         yield Value("name", *match.span(), match[0], unit="code", key=(re.sub(r"[^\d.]", "", match[0]),))

@@ -99,12 +99,13 @@ _OFTEN = {"daily": "day", "annually": "year", "annual": "year"}
 
 
 def find_dates(text: str) -> Iterator[Value]:
-    """Dates, of which a day, a month or a year may be missing; weekdays are dates with a fourth part."""
+    """Find dates, of which a day, a month or a year may be missing; weekdays are dates with a fourth part."""
     yield from without_overlaps(_dates(text))
 
 
 def find_times(text: str) -> Iterator[Value]:
-    """Times of the day, as minutes after midnight; 12 follows where the half of the day is left open."""
+    """Find times of the day, as minutes after midnight; 12 follows if the text leaves the half of the day
+    open."""
     for match in _TIME.finditer(text):
         yield Value("time", *match.span(), match[0], key=_minutes(match))
 
@@ -130,7 +131,7 @@ def _minutes(match: re.Match[str]) -> tuple[int, ...]:
 
 
 def find_periods(text: str) -> Iterator[Value]:
-    """How often: "a month", "per calendar year", "weekly"."""
+    """Find frequencies: "a month", "per calendar year", "weekly"."""
     for match in _PERIOD.finditer(text):
         word = (match["word"] or "").lower()
         unit = (match["unit"] or _OFTEN.get(word) or word.removesuffix("ly")).lower()

@@ -15,10 +15,10 @@ from lrp4rag.claims.value import Value, without_overlaps
 
 
 def find_values(text: str, context: str = "") -> list[Value]:
-    """Values in the order of the text, none within another. `context`, such as the passages, tells which
-    words are common (see `find_names`) and what "pounds" are (see `find_quantities`).
+    """Find the values of a text in its order, none within another. `context`, such as the passages, shows
+    which words are common (see `find_names`) and what "pounds" are (see `find_quantities`).
 
-    Where two overlap, the first of these kinds stays: absence, reference, code, date, time, numbered label,
+    Of two that overlap, the first of these kinds stays: absence, reference, code, date, time, numbered label,
     quantity with a unit, name, plain count, period, polarity.
     """
     if (plain := text.translate(_INVISIBLE)) != text:

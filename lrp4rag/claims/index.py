@@ -1,4 +1,4 @@
-"""`Index`: where in the passages a statement of the response is, and which values stand there."""
+"""`Index`: the sentences of the passages that are most like a statement, with their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lrp4rag.claims.words import content_words
 from lrp4rag.util.sentences import sentences_in
 
 _COMPARED = 200
-"""With so many rivals a further one is compared."""
+"""Rivals that a further one is compared with, at most."""
 NEIGHBOUR = 0.5
 """Weight of a word that stands in the sentence before or after."""
 
@@ -56,8 +56,8 @@ class Index:
         return math.log((len(self.places) + 1) / (self._frequency[word] + 0.5))
 
     def similarities(self, words: Iterable[str]) -> list[float]:
-        """How much of some content words each place has, 0 to 1, weighted by rarity; its neighbours count
-        half. The order of the words, which sets do not have, makes no difference."""
+        """Return the proportion of the content words that each place has, 0 to 1, weighted by rarity; its
+        neighbours count half. The order of the words, which sets do not have, makes no difference."""
         wanted = {word: max(self.rarity(word), 0.1) for word in words}
         total = math.fsum(wanted.values())
         if not total:
@@ -68,7 +68,7 @@ class Index:
         ]
 
     def occurrences(self, value: Value, similarities: Sequence[float]) -> list[Occurrence]:
-        """All comparable values of the passages, the most similar surroundings first."""
+        """Return all comparable values of the passages, the most similar surroundings first."""
         occurrences = [
             Occurrence(candidate, place.passage, similarity)
             for place, similarity in zip(self.places, similarities, strict=True)
@@ -89,7 +89,7 @@ class Index:
 
 
 def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
-    """The best similarity of an occurrence that agrees; 0 for none."""
+    """Return the highest similarity of an occurrence that agrees; 0 for none."""
     return max(
         (occurrence.similarity for occurrence in occurrences if agree(value, occurrence.value)), default=0.0
     )

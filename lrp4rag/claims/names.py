@@ -83,14 +83,14 @@ _KNOWN_AS = {
 
 
 class _Written(NamedTuple):
-    """How a text writes its words: those in small letters, and those with a capital inside a sentence."""
+    """The spellings of a text: its words in small letters, and those with a capital inside a sentence."""
 
     small: frozenset[str]
     inside: frozenset[str]
 
 
 def find_names(text: str, context: str = "") -> Iterator[Value]:
-    """Stretches of capitalised words, and identifiers.
+    """Find spans of capitalised words, and identifiers.
 
     The first word of a sentence is left out where it is a common word: one of English's most frequent, or one
     that `text` or `context` has in small letters. A single one counts only if it is written so inside a
@@ -114,19 +114,20 @@ def find_names(text: str, context: str = "") -> Iterator[Value]:
 
 
 def _is_of_amounts(words: str) -> bool:
-    """Whether it is a unit, or has the code of a currency: "EUR 20" is an amount."""
+    """Say whether a name is a unit, or has the code of a currency: "EUR 20" is an amount."""
     return words in UNITS or not CURRENCIES.isdisjoint(words.split())
 
 
 def name_key(words: str) -> tuple[str, ...]:
-    """The words that tell it from others, in small letters."""
+    """Return the words that identify a name, in small letters."""
     plain = [_plain(word) for word in words.split()]
     key = tuple(word for word in plain if word and word not in _TITLES) or tuple(plain)
     return _KNOWN_AS.get(" ".join(key), key)
 
 
 def _plain(word: str) -> str:
-    """A word of a name without accents, case and punctuation; ordinals and Roman numerals as digits."""
+    """Return a word of a name without accents, case and punctuation; ordinals and Roman numerals as
+    digits."""
     letters = unicodedata.normalize("NFKD", word.translate(_SIGNS).strip(",#"))
     letters = "".join(sign for sign in letters if not unicodedata.combining(sign))
     if (number := number_of_roman(letters)) is not None:
@@ -137,8 +138,9 @@ def _plain(word: str) -> str:
 
 
 def _without_common_words(words: str, written: tuple[_Written, ...], opens: bool, labelled: bool) -> str:
-    """What remains of a stretch that `opens` a sentence, or stands inside one, from its first word that is
-    part of a name. A number is part of it where it is `labelled`: no word follows that it counts."""
+    """Return the rest of a capitalised span from its first word that is part of a name; `opens` says whether
+    the span opens a sentence. A number is part of the name if it is `labelled`: no word follows that it
+    counts."""
     while words:
         first = words.split(" ", 1)[0]
         alone = not any(sign.isupper() or (labelled and sign.isdigit()) for sign in words[len(first) :])
@@ -164,13 +166,13 @@ def _is_certain(word: str, written: tuple[_Written, ...]) -> bool:
 
 
 def _opens(text: str, start: int) -> bool:
-    """Whether a sentence, a line or a quotation begins there."""
+    """Say whether a sentence, a line or a quotation begins at a character."""
     before = text[max(start - 40, 0) : start].rstrip(" \"\u201c'(*-")
     return not before or before.endswith((":", ".", "\n", "!", "?", "\u2022"))
 
 
 def _is_measured(word: str) -> bool:
-    """Whether it is a number with its unit: "10MB"."""
+    """Say whether a word is a number with its unit: "10MB"."""
     match = _MEASURED.fullmatch(word)
     return match is not None and (match["unit"] in UNITS or match["unit"].upper() in _SUFFIXES)
 

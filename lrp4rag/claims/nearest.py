@@ -26,7 +26,8 @@ class Nearest:
 
 
 def nearest(index: Index, passages: Sequence[str], statement: str) -> Nearest | None:
-    """The best sentence of an `index` of these passages; None where none has a word of the statement."""
+    """Return the most similar sentence of an `index` of these passages; None if none has a word of the
+    statement."""
     wanted = content_words(statement)
     similarities = index.similarities(wanted)
     best = max(range(len(similarities)), key=similarities.__getitem__, default=None)

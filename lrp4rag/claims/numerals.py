@@ -1,4 +1,5 @@
-"""Numbers of chapters, wars and kings: Roman numerals and ordinals in words, and what they number."""
+"""Numbers of chapters, wars and kings: Roman numerals and ordinals in words, with the noun that they
+number."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _LINE = re.compile(r"^[ \t*#>-]*\Z|\n[ \t*#>-]*\Z")
 
 
 def number_of_roman(written: str) -> int | None:
-    """The number of a Roman numeral in capitals; None where it is none. A single letter other than I, V and X
-    is a letter."""
+    """Return the number of a Roman numeral in capitals; None for any other word. A single letter other than
+    I, V and X is a letter."""
     if not _ROMAN.fullmatch(written):
         return None
     values = [_SIGNS[sign] for sign in written]

@@ -139,7 +139,7 @@ _ABSENCE = re.compile(
 
 
 def find_polarity(text: str) -> Iterator[Value]:
-    """Terms of `OPPOSITES` and negations.
+    """Find terms of `OPPOSITES` and negations.
 
     The key is the word that stands for it and its likes, without a "not", and whether it has one; the unit is
     the word that stands for its family, in which its opposites are.
@@ -164,8 +164,8 @@ def find_polarity(text: str) -> Iterator[Value]:
 
 
 def find_plain(text: str) -> Iterator[Value]:
-    """Plain "is", "has" and their likes, which are too frequent for values: those that "is not"
-    contradicts."""
+    """Find plain "is", "has" and similar verbs, which are too frequent for values: "is not" contradicts
+    them."""
     for match in _PLAIN_VERB.finditer(text):
         yield Value("polarity", *match.span(), match[0], unit=_FAMILIES.get("not", "not"), key=("not", 0))
 
@@ -182,7 +182,7 @@ def opposites(value: Value) -> tuple[str, ...]:
 
 
 def opposed(first: Value, second: Value) -> bool:
-    """Whether two polarity values say opposite things: "can" and "cannot", "before" and "after"."""
+    """Say whether two polarity values are opposites: "can" and "cannot", "before" and "after"."""
     if first.kind != "polarity" or second.kind != "polarity":
         return False
     if first.key[0] == second.key[0]:
@@ -193,7 +193,7 @@ def opposed(first: Value, second: Value) -> bool:
 
 
 def find_references(text: str) -> Iterator[Value]:
-    """Which passages a text speaks of, counted from 1; the key has each number once, in order."""
+    """Find references to passages, counted from 1; the key has each number once, in order."""
     for match in _REFERENCE.finditer(text):
         numbers: set[int] = set()
         for first, last in re.findall(
@@ -205,7 +205,7 @@ def find_references(text: str) -> Iterator[Value]:
 
 
 def find_absence(text: str) -> Iterator[Value]:
-    """Statements that the passages do not tell something."""
+    """Find statements that the passages lack an answer."""
     for match in _ABSENCE.finditer(text):
         group = "said" if match["said"] else 0
         yield Value("absence", *match.span(group), match[group])
@@ -217,7 +217,7 @@ def _without_not(written: str) -> str:
 
 
 def _families() -> dict[str, str]:
-    """For each word, one that stands for all that are linked to it by opposites."""
+    """Map each word to the representative of its family, the words linked to it by opposites."""
     families: dict[str, str] = {}
     for first, second in (*_PAIRS, ("may", "must"), ("need to", "must")):
         pair = {families.get(word, word) for word in (_SAME.get(first, first), _SAME.get(second, second))}

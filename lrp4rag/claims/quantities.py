@@ -1,4 +1,5 @@
-"""Quantities: numbers in digits and words, with money, percent, units of measure, or what they count."""
+"""Quantities: numbers in digits and words, with money, percent, units of measure, or the noun that they
+count."""
 
 from __future__ import annotations
 
@@ -143,7 +144,7 @@ _MARK = re.compile(
 
 
 def find_quantities(text: str, context: str = "") -> Iterator[Value]:
-    """Quantities in the order of the text; those of a range ("20 to 60 mm") share the unit of its end.
+    """Find quantities in the order of the text; those of a range ("20 to 60 mm") share the unit of its end.
 
     "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
     """
@@ -181,7 +182,8 @@ def _numbers(text: str, purse: Purse) -> Iterator[Value]:
 
 
 def _cites(text: str, match: re.Match[str]) -> bool:
-    """Whether a number in brackets, or in bold, is a mark: "five (5)" repeats a word, "(5) wash" counts."""
+    """Say whether a number in brackets, or in bold, is a mark: "five (5)" repeats a word, "(5) wash"
+    counts."""
     if match["bracket"] is None:
         return True
     word = re.search(r"[^\W\d]+\Z", text[max(match.start() - 20, 0) : match.start()].rstrip())
@@ -189,7 +191,7 @@ def _cites(text: str, match: re.Match[str]) -> bool:
 
 
 def _step(match: re.Match[str]) -> float:
-    """Half of the last place that is written, in the unit of the number; 1 % of a fraction."""
+    """Return half of the last written place, in the unit of the number; 1 % of a fraction."""
     if match["fraction"] or match["part"] or match["half"]:
         return FRACTION
     scale = (match["scale"] or "").casefold()
@@ -198,7 +200,7 @@ def _step(match: re.Match[str]) -> float:
 
 
 def _zeros(amount: float, step: float) -> float:
-    """Half of the last non-zero place of a whole number."""
+    """Return half of the last non-zero place of a whole number."""
     if not math.isfinite(amount) or amount != round(amount) or abs(amount) < 10 or step < 0.5:
         return step
     digits = f"{abs(round(amount))}"
@@ -206,20 +208,20 @@ def _zeros(amount: float, step: float) -> float:
 
 
 def _digits(match: re.Match[str], amount: float) -> int:
-    """How many digits are significant."""
+    """Return the number of significant digits."""
     written = _plain_digits(match["digits"] or "") or f"{amount:.0f}"
     return max(len(written.replace(".", "").strip("-0")), 1)
 
 
 def _plain_digits(written: str) -> str:
-    """Digits with a point before the decimals and no other signs."""
+    """Return the digits with a point before the decimals and no other signs."""
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d\d?|\d+,\d\d?", written):
         written = written.replace(".", "").replace(",", ".")
     return re.sub(r"[^\d.]", "", written)
 
 
 def _amount(match: re.Match[str]) -> float:
-    """The number before its unit; not a number where the words make none."""
+    """Return the number before its unit; NaN if the words are not a number."""
     words, digits = match["words"], match["digits"]
     number = _of_words(words) if words else float(_plain_digits(digits or "0"))
     number += _fraction(match["fraction"]) + _fraction(match["part"]) + _fraction(match["half"])
@@ -241,7 +243,7 @@ def _of_words_or_digits(written: str) -> float:
 
 
 def _fraction(written: str | None) -> float:
-    """The amount that a sign, a ratio or words such as " and a half" add."""
+    """Return the amount that a sign, a ratio or words such as " and a half" add."""
     if not written:
         return 0.0
     plain = written.strip()
@@ -257,7 +259,8 @@ def _fraction(written: str | None) -> float:
 
 
 def _parts(text: str, purse: Purse) -> Iterator[Value]:
-    """Fractions of a unit ("half an hour"), of a scale ("half a million") or of anything else, in percent."""
+    """Find fractions of a unit ("half an hour"), of a scale ("half a million") or of anything else, in
+    percent."""
     for match in _OUT_OF.finditer(text):
         above, below = (_of_words_or_digits(match[group]) for group in ("above", "below"))
         if 0 < above < below:
@@ -279,7 +282,7 @@ def _parts(text: str, purse: Purse) -> Iterator[Value]:
 
 
 def _tells_a_share(match: re.Match[str]) -> bool:
-    """Unlike "a quarter", which may say how often, or "a third", which may be the third one."""
+    """Say whether a fraction is a proportion: "a quarter" may be a frequency, and "a third" an ordinal."""
     return bool(match["of_all"]) or not re.match(r"a\b", match["part"], re.IGNORECASE)
 
 
@@ -297,7 +300,7 @@ def _phrases(text: str, purse: Purse) -> Iterator[Value]:
 
 
 def _is_pronoun(text: str, match: re.Match[str]) -> bool:
-    """Whether a "one" counts nothing: "no one", "one of them", "one's"."""
+    """Say whether a "one" counts nothing: "no one", "one of them", "one's"."""
     if match[0].lower() != "one":
         return False
     before = text[max(match.start() - 10, 0) : match.start()]
@@ -307,7 +310,7 @@ def _is_pronoun(text: str, match: re.Match[str]) -> bool:
 
 
 def _noun(text: str, end: int) -> str:
-    """The noun after a number, in the singular: "25 working days" counts "working day"."""
+    """Return the noun after a number, in the singular: "25 working days" counts "working day"."""
     match = _COUNTED.match(text, end)
     words = [word for word in match.groups() if word] if match else []
     if words and words[0] in stop_words():
@@ -362,7 +365,7 @@ def _with_units_of_ranges(text: str, quantities: list[Value], purse: Purse) -> I
 
 
 def _scale_of_range(quantity: Value, after: Value) -> float:
-    """A million in "3 to 4 million", 1 in "900 to 1 million"."""
+    """Return the scale of a range's first number: a million in "3 to 4 million", 1 in "900 to 1 million"."""
     scale = _LAST_SCALE.search(after.text)
     if scale is None or _LAST_SCALE.search(quantity.text):
         return 1.0
@@ -371,7 +374,7 @@ def _scale_of_range(quantity: Value, after: Value) -> float:
 
 
 def _joined(text: str, first: Value, second: Value) -> bool:
-    """Whether only "to", a dash or the like stands between; an "and" needs "between" before."""
+    """Say whether only "to", a dash or the like stands between; an "and" needs "between" before."""
     if second.start - first.end > 5 or not (match := _RANGE.fullmatch(text, first.end, second.start)):
         return False
     return (
@@ -380,12 +383,12 @@ def _joined(text: str, first: Value, second: Value) -> bool:
 
 
 def _has_sign(value: Value) -> bool:
-    """Whether a currency stands before its number."""
+    """Say whether a currency stands before its number."""
     return value.unit in MONEY.values() and not value.text[:1].isalnum()
 
 
 def _compounds(text: str) -> Iterator[Value]:
-    """Heights in feet and inches, and durations such as "1h30"."""
+    """Find heights in feet and inches, and durations such as "1h30"."""
     for match in _FEET.finditer(text):
         inch = 0.0254
         amount = (12 * int(match["feet"]) + int(match["inches"])) * inch
@@ -424,7 +427,7 @@ def _joined_units(text: str, quantities: list[Value]) -> list[Value]:
 
 
 def _is_part(text: str, first: Value, second: Value) -> bool:
-    """Whether a second quantity is less than one unit of the first, and joined to it."""
+    """Say whether a second quantity is less than one unit of the first, and joined to it."""
     if first.unit in CURRENCIES and not second.unit:  # "twelve pounds fifty"
         after = re.match(r"\s*(?:[.,;:!?)]|$|(?:a|an|per|each|for|in)\b)", text[second.end : second.end + 8])
         is_integer = first.amount.is_integer() and second.precision.step == 0.5

@@ -1,4 +1,4 @@
-"""Which sentences of a response state nothing: greetings, offers, headings, questions, refusals."""
+"""Find sentences of a response that state nothing: greetings, offers, headings, questions, refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Stating = Literal["a claim", "an aside", "nothing"]
 HEADING = 6
 """Words of a heading, at most."""
 LONG = 300
-"""A sentence of at least so many characters is not a courtesy, whatever it says."""
+"""Characters from which a sentence is not a courtesy, whatever its words."""
 
 _MARKER = re.compile(
     r"\s*(?:[-*+>\u2022\u2013\u25cf\u25aa][^\S\n]+|\(?(?:\d{1,3}|[A-Za-z](?!\.\s+[A-Z]\.))[.)](?:\s+|\Z)|#{1,6}\s+)"
@@ -73,18 +73,18 @@ _ELSEWHERE = re.compile(
 
 
 _HALVES = re.compile("[\ud800-\udfff]")
-"""Of characters: nothing can encode them."""
+"""Halves of surrogate pairs, which nothing can encode."""
 _LINE_END = re.compile("[\n\r\v\f\x85\u2028\u2029]")
 
 
 def without_marker(text: str) -> int:
-    """How many characters stand before what an item of a list or a heading says."""
+    """Return the length of the marker of a list's item or a heading."""
     marker = _MARKER.match(text)
     return marker.end() if marker else 0
 
 
 def states_nothing(text: str, values: Sequence[Value]) -> bool:
-    """Whether a sentence states nothing that a passage could support; `values` are those in it."""
+    """Say whether a sentence states nothing that a passage could support; `values` are those in it."""
     plain = text.strip(_MARKUP).replace("\u2019", "'")
     if not any(sign.isalnum() for sign in plain) or plain.endswith("?") or text.startswith("```"):
         return True
@@ -128,8 +128,8 @@ def stating(text: str, *, followed: bool = False) -> Stating:
 
 
 def _is_courtesy(words: Sequence[str]) -> bool:
-    """Whether these are words of a greeting or a courtesy, or of an assent that is no sentence: "You
-    certainly can." is an answer."""
+    """Say whether the words are a greeting, a courtesy, or an assent without a sentence: "You certainly can."
+    is an answer."""
     every = set(words)
     assented = not every.isdisjoint(_ASSENT) and every.isdisjoint(_VERBS)
     return every <= _COURTESY and (assented or not every.isdisjoint(_POLITE))
@@ -147,13 +147,13 @@ def stating_of(text: str, sentences: Sequence[tuple[int, int]]) -> list[Stating]
 
 
 def ends_line(gap: str) -> bool:
-    """Whether a line ends in the white space behind a sentence."""
+    """Say whether a line ends in the white space behind a sentence."""
     return _LINE_END.search(gap) is not None
 
 
 def followed_in(lines: Sequence[tuple[str, bool]]) -> list[bool]:
-    """Of sentences, each with whether it ends its line: whether a line with a claim comes after it, so that
-    it may be a heading."""
+    """Say for each sentence, given whether it ends its line, whether a line with a claim follows, so that it
+    may be a heading."""
     flags, claimed = list[bool](), False
     for line, ends in reversed(lines):
         flags.append(ends and claimed)
@@ -162,7 +162,7 @@ def followed_in(lines: Sequence[tuple[str, bool]]) -> list[bool]:
 
 
 def is_heading(text: str, values: Sequence[Value], *, followed: bool) -> bool:
-    """Whether a line outside of a list only names the topic of the lines after it."""
+    """Say whether a line outside of a list only names the topic of the lines after it."""
     if any(value.kind in NUMERIC for value in values):
         return False
     plain = text.strip()
@@ -175,7 +175,7 @@ def is_heading(text: str, values: Sequence[Value], *, followed: bool) -> bool:
 
 
 def _says_more(text: str, cited: Sequence[Value]) -> bool:
-    """Whether there is more than numbers of passages and a word for them."""
+    """Say whether a text has more than numbers of passages and a word for them."""
     borders = [0, *(border for value in cited for border in (value.start, value.end)), len(text)]
     kept = " ".join(text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True))
     return not {"source", "sources", "see", "and", "reference", "references", "from"}.issuperset(

@@ -181,7 +181,7 @@ MONEY = {
     **dict.fromkeys(("cny", "yuan", "renminbi"), "CNY"),
 }
 CURRENCIES = frozenset(MONEY.values())
-"""Their codes."""
+"""Codes of currencies."""
 CENTS = {**dict.fromkeys(("cent", "cents", "\u00a2"), ""), **dict.fromkeys(("penny", "pence"), "GBP")}
 """Hundredths, by the currency; "" is that which the text has, or else the dollar."""
 POUNDS = ("pound", "pounds")
@@ -190,7 +190,7 @@ PERCENT = ("%", "percent", "per cent", "pct", "\uff05")
 POINTS = ("percentage points", "percentage point", "percent points")
 
 DIMENSIONS = {**dict.fromkeys(CURRENCIES, "money"), "points": "%"}
-"""Of units that no factor converts and that are compared all the same: the wrong currency is a fault."""
+"""Dimensions of units that no factor converts but that are compared: the wrong currency is a fault."""
 
 
 def dimension(unit: str) -> str:
@@ -207,7 +207,8 @@ class Purse:
 
     @classmethod
     def of(cls, *texts: str) -> Purse:
-        """By the signs of currencies in these texts; cents are euro cents where only euros are written."""
+        """Decide by the signs of currencies in these texts; cents are euro cents if only euros are
+        written."""
         euros, dollars = (any(sign in text for text in texts for sign in signs) for signs in _SIGNS)
         paid = bool(_PAID.search(texts[0])) and not dollars
         return cls(
@@ -224,8 +225,7 @@ _SIGNS = (("\u20ac", "euro", "EUR"), ("$", "dollar", "USD"))
 
 
 def in_base_unit(amount: float, written: str, purse: Purse) -> tuple[float, str, float]:
-    """An amount and the unit that a text writes after it, in the base unit ("" where there is none), with
-    the factor between them.
+    """Convert an amount and its written unit to the base unit ("" for none); return both with the factor.
 
     Temperatures come to kelvins; plain degrees and decibels stay.
     """

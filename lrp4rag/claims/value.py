@@ -1,4 +1,4 @@
-"""`Value`: a stretch of text that can contradict another: a quantity, a date, a name, a "not"."""
+"""`Value`: a span of text that can contradict another: a quantity, a date, a name, a "not"."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from lrp4rag.claims.units import dimension
 
 Key = tuple[str | int | None, ...]
 Bound = Literal["", "least", "most"]
-"""Of "at least", "more than" and of "at most", "up to": a half line, not an amount."""
+""""least" for "at least", "more than"; "most" for "at most", "up to": a half line, not an amount."""
 Kind = Literal["quantity", "date", "time", "period", "name", "polarity", "reference", "absence"]
-NUMERIC: frozenset[Kind] = frozenset({"quantity", "date", "time"})
-"""Kinds that have numbers: two of them are equal or not, whatever words stand around."""
 """Kinds of values: a value contradicts values of its own kind only.
 
 * `quantity`: a number with what it counts or measures; money, percentages and durations too.
@@ -23,6 +21,8 @@ NUMERIC: frozenset[Kind] = frozenset({"quantity", "date", "time"})
 * `polarity`: words whose opposite is another statement ("not", "before", "only").
 * `reference`: which passage is meant ("Passage 2"). `absence`: that the passages do not tell something.
 """
+NUMERIC: frozenset[Kind] = frozenset({"quantity", "date", "time"})
+"""Kinds that have numbers: two of them are equal or not, whatever words stand around."""
 
 
 ROUNDED, EXACT = 0.05, 0.02
@@ -49,7 +49,7 @@ _DAY = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How exactly a quantity is written, in its base unit.
+    """The precision of a written quantity, in its base unit.
 
     * `step`: half of its last written place: 0.5 m of "61 m", 500,000 of "5 million".
     * `zeros`: half of its last non-zero place before the decimal point: 50 of "1,300".
@@ -68,7 +68,7 @@ class Precision:
 
     @classmethod
     def around(cls, room: float, factor: float) -> Precision:
-        """Of a fraction or a word, which may be off by so much of a unit."""
+        """Return the precision of a fraction or a word, which may be off by `room` of a unit."""
         return cls(room * factor, room * factor, 1, factor)
 
     def scaled(self, by: float, factor: float) -> Precision:
@@ -78,7 +78,7 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Characters `start` to `end` (exclusive) of a text, that `text`, and what it comes to.
+    """Characters `start` to `end` (exclusive) of a text, that `text`, and its meaning.
 
     * `amount`: of a quantity, in `unit`; always finite there, not a number for the other kinds.
     * `unit`: of a quantity, its base unit ("second", "meter", "EUR", "%"; "" for a plain count). Of other
@@ -106,7 +106,7 @@ class Value:
 
 
 def comparable(first: Value, second: Value) -> bool:
-    """Whether they could answer the same question: of one kind, and quantities of one dimension."""
+    """Say whether two values could answer the same question: of one kind, and quantities of one dimension."""
     if first.kind == "date" == second.kind:
         return _calendar(first.unit) == _calendar(second.unit)
     return first.kind == second.kind and dimension(first.unit) == dimension(second.unit)
@@ -118,7 +118,7 @@ def _calendar(unit: str) -> str:
 
 
 def agree(claim: Value, source: Value) -> bool:
-    """Whether a claim's value follows from a source's: "two weeks" from "14 days", "3 Sept" from
+    """Say whether a claim's value follows from a source's: "two weeks" from "14 days", "3 Sept" from
     "3 September 2021", "Harmsen" from "Piet Harmsen".
 
     Reflexive, but of quantities not symmetric: a claim may round what its source has, or bound it, and not
@@ -152,7 +152,7 @@ def _follows(claim: Value, source: Value) -> bool:
 
 
 def close(claim: Value, source: Value) -> bool:
-    """Whether a claim's amount is the source's, at the precision with which it is written.
+    """Say whether a claim's amount is the source's, at the precision with which it is written.
 
     A claim is as exact as its last written place; with more zeros than the source has it is rounded; "about"
     and another unit of measure give it more room.
@@ -200,7 +200,8 @@ def without_overlaps(values: Iterable[Value]) -> list[Value]:
 
 
 def _same_date(first: Value, second: Value) -> bool:
-    """All parts that both have are equal, and there is such a part; a year lies in its decade and century."""
+    """Say whether all parts that both dates have are equal, at least one; a year lies in its decade and
+    century."""
     if first.unit == "weekday":
         return bool(_days(first.key) & _days(second.key))
     span = max(_YEARS.get(first.unit, 1), _YEARS.get(second.unit, 1))
@@ -214,7 +215,7 @@ def _same_date(first: Value, second: Value) -> bool:
 
 
 def _days(key: Key) -> frozenset[int]:
-    """Days of the week, 0 to 6: those of "weekends", or one."""
+    """Return the days of the week, 0 to 6: those of "weekends", or a single one."""
     day = int(key[3] or 0)
     return {WORKDAYS: frozenset(range(5)), WEEKEND: frozenset((5, 6))}.get(day, frozenset((day,)))
 
@@ -223,13 +224,13 @@ _YEARS = {"decade": 10, "century": 100}
 
 
 def _same_time(key: Key, other_key: Key) -> bool:
-    """Whether two times are the same minute, of half a day where either leaves the half open."""
+    """Say whether two times are the same minute, of half a day where either leaves the half open."""
     first, second = int(key[0] or 0), int(other_key[0] or 0)
     return first == second or (len(key + other_key) > 2 and (first - second) % 720 == 0)
 
 
 def _same_name(first: Key, second: Key) -> bool:
-    """One has all the words of the other, or is its initials."""
+    """Say whether a name has all the words of the other, or is its initials."""
     if set(first) <= set(second) or set(second) <= set(first):
         return True
     fewer, more = sorted((first, second), key=len)

@@ -9,12 +9,12 @@ from lrp4rag.util.text import words_of
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Stems of the words that are no English stop words."""
+    """Return the stems of the words that are not English stop words."""
     return frozenset(stem(word) for word in words_of(text) if word not in stop_words())
 
 
 def stem(word: str) -> str:
-    """A word without its commonest endings: enough to match "approve" with "approval"."""
+    """Strip a word's commonest endings: enough to match "approve" with "approval"."""
     if word[:1].isdigit() or len(word) < 5:
         return word.removesuffix("s") if len(word) == 4 else word
     return re.sub(r"(?:ations?|ments?|ings?|ally|als?|ely|ed|es|ly|e|s|y|i)\Z", "", word)[:9]
@@ -22,7 +22,7 @@ def stem(word: str) -> str:
 
 @functools.cache
 def stop_words() -> frozenset[str]:
-    """English's most frequent words, in small letters."""
+    """Return English's most frequent words, in small letters."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     return frozenset(ENGLISH_STOP_WORDS)

@@ -1,4 +1,4 @@
-"""A value in the writing of another: the same words with another number."""
+"""Write a value as another one is written: the same words with another number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(SMALL_NUMBERS)})\b(?![ -](?:{
 
 
 def as_written(value: Value, rival: Value) -> str | None:
-    """`value`'s text with the number of `rival`, in digits or words as before; None where that fails."""
+    """Return `value`'s text with the number of `rival`, in digits or words as before; None if that fails."""
     number = DIGITS.search(rival.text) or NUMBER_WORD.search(rival.text)
     written = DIGITS.search(value.text) or NUMBER_WORD.search(value.text)
     if number is None or written is None or number[0].lower() == written[0].lower():
@@ -24,12 +24,12 @@ def as_written(value: Value, rival: Value) -> str | None:
 
 
 def cased(text: str, like: str) -> str:
-    """The text with a capital where `like` has one."""
+    """Return the text with a capital where `like` has one."""
     return text.capitalize() if like[:1].isupper() else text
 
 
 def number_of(value: Value) -> float | None:
-    """The first number that is written in a value, in digits or as a word, whatever its unit."""
+    """Return the first number written in a value, in digits or as a word, whatever its unit."""
     if (digits := DIGITS.search(value.text)) is not None:
         return float(re.sub(r"[,\u202f]", "", digits[0]))
     if (word := NUMBER_WORD.search(value.text)) is not None:

@@ -101,7 +101,7 @@ def attribute(
 
 
 def prompt_mean(encoded: Encoded) -> Tensor:
-    """The one tangent (1, n) whose relevance is R_response."""
+    """Return the one tangent (1, n) whose relevance is R_response."""
     n = len(encoded.prompt_ids)
     return torch.full((1, n), 1 / n, dtype=torch.float64)
 
@@ -113,7 +113,7 @@ def segment_weights(encoded: Encoded) -> Tensor:
 
 
 def own_weights(encoded: Encoded) -> Tensor:
-    """The one tangent (1, N) of the response's earlier tokens."""
+    """Return the one tangent (1, N) of the response's earlier tokens."""
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
     return torch.cat([torch.zeros(n), torch.ones(t - 1)]).double()[None]
 

@@ -45,7 +45,7 @@ def _with_room(x: Tensor, room: int) -> Tensor:
 
 
 def new_cache(config: Any) -> DynamicCache:
-    """An empty cache for a model of this configuration; sliding layers stay Hugging Face's own."""
+    """Return an empty cache for a model of this configuration; sliding layers stay Hugging Face's own."""
     cache = DynamicCache(config=config)
     roomy: Any = RoomyLayer
     cache.layers = [roomy() if type(one) is DynamicLayer else one for one in cache.layers]
@@ -65,7 +65,8 @@ def add_rows(cache: DynamicCache, count: int) -> None:
 
 
 def fork(cache: DynamicCache) -> DynamicCache:
-    """A cache that goes on by itself from here. What was read so far is shared, and never written again."""
+    """Return a cache that goes on by itself from here. What was read so far is shared, and never written
+    again."""
     other = copy.copy(cache)
     other.layers = [copy.copy(layer) for layer in cache.layers]
     for layer in other.layers:

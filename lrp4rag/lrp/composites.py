@@ -38,7 +38,7 @@ COMPOSITES = {composite.name: composite for composite in (PAPER, ATTNLRP, CP_LRP
 
 
 def composite_named(name: str | Composite) -> Composite:
-    """The composite called `name`; raises `InputError` that lists the known ones."""
+    """Return the composite called `name`; raises `InputError` that lists the known ones."""
     if isinstance(name, Composite):
         return name
     if name not in COMPOSITES:

@@ -54,12 +54,12 @@ class Conservation:
         return self.embeddings / self.logit
 
     def conserves(self, tolerance: float = 1e-3) -> bool:
-        """Whether no step loses or makes more than `tolerance` of what flows through it at most."""
+        """Say whether no step loses or makes more than `tolerance` of what flows through it at most."""
         most = max(abs(step.entering) for step in self.steps)
         return all(abs(step.lost) <= tolerance * most for step in self.steps)
 
     def worst(self, count: int = 5) -> list[Step]:
-        """The steps that lose or make most."""
+        """Return the steps that lose or make most."""
         return sorted(self.steps, key=lambda step: -abs(step.lost))[:count]
 
 

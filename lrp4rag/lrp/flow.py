@@ -276,7 +276,8 @@ class Flow:
         self._tape = None
 
     def _tape_of(self, tokens: Tokens, sizes: Sizes, *, inputs: bool) -> Tape:
-        """The tape of these tokens, with the layers' inputs where they are needed: as left, or recorded."""
+        """Return the tape of these tokens, with the layers' inputs where they are needed: as left, or
+        recorded."""
         inputs = inputs or sizes.tape == "inputs"  # rules that were recorded may not fit these sizes
         if self._tape is None or self._tape.tokens is not tokens or (inputs and self._tape.inputs is None):
             self.forget()

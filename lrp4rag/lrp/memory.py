@@ -34,7 +34,7 @@ class Sizes:
     tape: Literal["rules", "inputs"] = "rules"
 
     def halved(self) -> Sizes | None:
-        """The next smaller sizes, or None where they are the smallest."""
+        """Return the next smaller sizes, or None where they are the smallest."""
         smaller = Sizes(
             queries=_half(self.block, 8),
             tangents=_half(self.tangents, 1),

@@ -122,7 +122,7 @@ class Prefix:
         return states
 
     def fork(self) -> Prefix:
-        """A prefix that goes on by itself from here; the tokens read so far are shared, not copied."""
+        """Return a prefix that goes on by itself from here; the tokens read so far are shared, not copied."""
         other = object.__new__(Prefix)
         other.__dict__.update(self.__dict__)
         other._cache = fork(self._cache)
@@ -137,7 +137,8 @@ class Prefix:
         *,
         observer: Observer | None = None,
     ) -> FinalState:
-        """The final states that predict each token of a response that follows; the prefix stays where it is.
+        """Return the final states that predict each token of a response that follows; the prefix stays where
+        it is.
 
         `weights` (T, t - 1), by default 0, and `observer` are for the response's tokens but the last.
         """
@@ -160,7 +161,8 @@ class Prefix:
 
 
 def stages(weights: Tensor) -> list[tuple[int, slice]]:
-    """How many of T tangents `weights` (T, n) have begun, in each part of n tokens; in the last one, all.
+    """Return how many of T tangents `weights` (T, n) have begun, in each part of n tokens; in the last one,
+    all.
 
     Where they begin in another order than that of their rows, all are there at once.
     """

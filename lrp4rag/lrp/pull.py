@@ -100,7 +100,7 @@ def _to_projection(c: Tensor, tape: LayerTape, norm: str) -> Tensor:
 
 
 def _unrotate(c: Tensor, rotary: Rotary) -> Tensor:
-    """The transpose of the rotary embedding x cos + rotate_half(x) sin, of the features it turns."""
+    """Return the transpose of the rotary embedding x cos + rotate_half(x) sin, of the features it turns."""
     cos, sin = (part[0, : c.shape[-2]].to(c.device) for part in rotary)
     turned, rest = c[..., : cos.shape[-1]], c[..., cos.shape[-1] :]
     left, right = (turned * sin).chunk(2, dim=-1)

@@ -52,7 +52,7 @@ TARGETS = {target.name: target for target in (*_PLAIN, *_CONTRASTS)}
 
 
 def target_named(name: str | Target) -> Target:
-    """The target called `name`; raises `InputError` that lists the known ones."""
+    """Return the target called `name`; raises `InputError` that lists the known ones."""
     if isinstance(name, Target):
         return name
     if name not in TARGETS:

@@ -25,7 +25,7 @@ DESCRIPTION = ("composite", "target", "reader", "layer")
 
 
 def as_array(values: Tensor) -> Array:
-    """A copy as float32 in main memory."""
+    """Return a copy as float32 in main memory."""
     return np.array(values.detach().to("cpu", torch.float32).numpy())
 
 

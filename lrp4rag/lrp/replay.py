@@ -78,7 +78,7 @@ class Tape:
     final: Tensor  # t, d: the final states that predict the response's tokens
 
     def input_of(self, layer: int) -> Tensor:
-        """The primal input (N, d) of a decoder layer; that of layer 0 are the embeddings."""
+        """Return the primal input (N, d) of a decoder layer; that of layer 0 are the embeddings."""
         if not layer:
             return self.embeddings
         assert self.inputs is not None
@@ -185,7 +185,7 @@ class Replayer:
         return self.explained
 
     def rules_of(self, tape: Tape, k: int, queries: int | None) -> LayerTape:
-        """The rules of layer k: recorded, or computed again from the layer's input."""
+        """Return the rules of layer k: recorded, or computed again from the layer's input."""
         if tape.inputs is None:
             return tape.layers[k]
         hidden, rotary = tape.inputs[k].whole()
@@ -215,7 +215,7 @@ def _tangents(weights: Tensor, hidden: Tensor) -> Tensor:
 
 
 def power_of_two(x: Tensor) -> Tensor:
-    """The largest power of two up to x, and 1 for 0: dividing by it is exact."""
+    """Return the largest power of two up to x, and 1 for 0: dividing by it is exact."""
     x = x if x.is_floating_point() else x.double()
     exponent = torch.frexp(torch.where(x > 0, x, 1)).exponent - 1
     return torch.ldexp(torch.ones_like(x), exponent)

@@ -16,7 +16,7 @@ MODES: tuple[Mode, ...] = ("interpolate", "pad_last", "zeros")
 
 
 def resampling_matrix(old: int, new: int, mode: Mode = "interpolate") -> NDArray[np.float64]:
-    """The (new, old) matrix that resamples a vector of length `old`. Each non-zero row sums to 1.
+    """Return the (new, old) matrix that resamples a vector of length `old`. Each non-zero row sums to 1.
 
     Bin i is the mean of elements i * old // new up to (i + 1) * old // new: eqs. 7 and 8 without
     the rounding errors of a floating-point ratio. The modes differ where old < new:

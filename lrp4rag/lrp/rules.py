@@ -74,7 +74,7 @@ class NormRule:
 
     @classmethod
     def joined(cls, parts: list[NormRule]) -> NormRule:
-        """The rule of all positions, from those of consecutive chunks of them."""
+        """Return the rule of all positions, from those of consecutive chunks of them."""
         if len(parts) == 1:
             return parts[0]
         directions = [part.direction for part in parts if part.direction is not None]

@@ -172,7 +172,8 @@ class Recording(StoppingCriteria):
 
     @torch.no_grad()
     def source(self, hidden: Tensor) -> Tensor:
-        """The tangents (T, B, tokens, d) of what `generate` reads next: the prompt, then its own tokens."""
+        """Return the tangents (T, B, tokens, d) of what `generate` reads next: the prompt, then its own
+        tokens."""
         length, weights = hidden.shape[1], self._weights
         chunk = weights[..., self._read : self._read + length].to(hidden)
         if self._read >= weights.shape[-1] and length != 1:
@@ -217,7 +218,7 @@ def recording(
 
 
 def end_ids(model: Any) -> list[int]:
-    """The model's end-of-sequence tokens."""
+    """Return the model's end-of-sequence tokens."""
     ids = getattr(model.generation_config, "eos_token_id", None)
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
 

@@ -35,14 +35,14 @@ class Unit:
 
 
 def prompt_units(encoded: Encoded, granularity: Granularity) -> list[Unit]:
-    """The units of a prompt. "passage" gives one for each segment: passages, question and template."""
+    """Return the units of a prompt. "passage" gives one for each segment: passages, question and template."""
     if granularity == "passage":
         return _segments(encoded)
     return _units(encoded.text, encoded.prompt_offsets, granularity)
 
 
 def response_units(encoded: Encoded, granularity: Granularity) -> list[Unit]:
-    """The units of a response; it has no passages."""
+    """Return the units of a response; it has no passages."""
     if granularity == "passage":
         raise InputError("a response has no passages; choose token, word or sentence")
     return _units(encoded.response, encoded.response_offsets, granularity)

@@ -1,4 +1,4 @@
-"""Weights that are known by their values: the default reader's, in whichever files they are."""
+"""Recognise the default reader's weights by their values, in whichever files they are."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lrp4rag.util.hashes import json_hash
 GGUF = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """SHA-256 of the default reader's file, by which cards and stores know it."""
 _NUMBER, _VALUES = 134_515_008, "d9102abf9b72a0a46102c60b0189ad7e4c65a9cbb584a534655b89c8415e5a64"
-"""How many weights it has, and what `_values` tells of them."""
+"""The number of its weights, and their `_values` hash."""
 _EMBEDDINGS, _OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
 
 
 def known_as(files: Sequence[Path], digest: str) -> str:
-    """The hash by which weights are known: `digest`, that of their files, unless they are the default
-    reader's, each the same number."""
+    """Return the hash that identifies weights: `digest`, that of their files, unless every number is the
+    default reader's."""
     from safetensors import SafetensorError
 
     try:
@@ -29,8 +29,8 @@ def known_as(files: Sequence[Path], digest: str) -> str:
 
 
 def _values(files: Sequence[Path]) -> str | None:
-    """A hash of the values, by name and as float32. None where they are not as many, or not exact in it. An
-    output layer that is the embeddings is left out, as files may leave it out."""
+    """Hash the values, by name and as float32; None if their number differs or float32 does not hold them
+    exactly. An output layer tied to the embeddings is left out, as files may leave it out."""
     import torch
     from safetensors import safe_open
 

@@ -16,12 +16,12 @@ from lrp4rag.reader.lock import lock_of
 from lrp4rag.util.errors import InputError, first_line
 
 Truncation = Literal["error", "passages"]
-"""What to do with a prompt that exceeds the window: refuse it, or drop the ends of passages."""
+"""Treatment of a prompt that exceeds the window: refuse it, or drop the ends of passages."""
 
 Offsets = tuple[tuple[int, int], ...]
 
 FIRST_PASSAGE = 2
-"""The segments are the template, the question, and then the passages."""
+"""Number of the first passage among the segments, after the template and the question."""
 
 # Some templates (Llama 3.x) write today's date, which would give another prompt every day. This is the
 # date that Llama 3.2's own template falls back on.
@@ -60,18 +60,18 @@ class Encoded:
             object.__setattr__(self, "spans", _token_spans(self))
 
     def with_response(self, response: str, tokenizer: Any) -> Encoded:
-        """The same prompt with another response."""
+        """Return the same prompt with another response."""
         ids, offsets = _encode_text(tokenizer, response)
         return replace(self, response=response, response_ids=tuple(ids), response_offsets=tuple(offsets))
 
     @property
     def question(self) -> str:
-        """As it stands in the prompt; "" where it does not."""
+        """The question as the prompt has it; "" if the prompt has none."""
         return self.text[slice(*self.spans[1])] if len(self.spans) > 1 else ""
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """The passages as they were given, up to where a truncation cut them; "" for one without text."""
+        """The passages as they were passed in, up to where a truncation cut them; "" for one without text."""
         return tuple(
             self.text[max(start, self.prompt_start) : end].rjust(end - start)
             for start, end in self.spans[FIRST_PASSAGE:]
@@ -79,7 +79,8 @@ class Encoded:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Encoded:
-        """From JSON of its fields; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+        """Build it from JSON of its fields; raises `KeyError`, `TypeError` or `ValueError` for anything
+        else."""
         given = dict(record)
         for part in ("prompt_offsets", "response_offsets", "spans"):
             given[part] = tuple((start, end) for start, end in given.get(part, ()))
@@ -141,13 +142,14 @@ def encode_prompt(example: Example, tokenizer: Any, *, chat_template: bool = Tru
 
 
 def require_truncation(given: object) -> None:
-    """Raise `InputError` for what is none."""
+    """Raise `InputError` for an unknown truncation."""
     if given not in get_args(Truncation):
         raise InputError(f"choose from {', '.join(get_args(Truncation))}", field="truncation")
 
 
 def encode_message(text: str, tokenizer: Any, *, chat_template: bool = True) -> list[int]:
-    """A user's message in the chat template, or as it is; control tokens are recognised in the frame only."""
+    """Encode a user's message in the chat template, or as it is; control tokens are recognised in the frame
+    only."""
     if not chat_template:
         return _encode_text(tokenizer, text, add_special_tokens=True)[0]
     before, content, after = _chat_frame(tokenizer, text)
@@ -155,7 +157,7 @@ def encode_message(text: str, tokenizer: Any, *, chat_template: bool = True) -> 
 
 
 class Decoding:
-    """Decodes a response while it grows. Control tokens have no text."""
+    """Decode a response while it grows. Control tokens have no text."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._backend: Any = tokenizer.backend_tokenizer
@@ -164,20 +166,20 @@ class Decoding:
         self._texts: list[str] = []
 
     def step(self, token: int) -> str:
-        """What can be read once this token is known: "" while a character is incomplete."""
+        """Add a token and return the text that it completes: "" while a character is incomplete."""
         self._ids.append(token)
         self._texts.append(self._stream.step(self._backend, token) or "")
         return self._texts[-1]
 
     @property
     def text(self) -> str:
-        """All of it. A character that is incomplete at the end is a replacement character here."""
+        """The text so far. An incomplete character at the end is a replacement character."""
         decoded: str = self._backend.decode(self._ids, skip_special_tokens=True)
         return decoded
 
     @property
     def offsets(self) -> Offsets:
-        """Where each token's characters are in `text`; tokens that share a character share its place."""
+        """The span of each token's characters in `text`; tokens that share a character share its span."""
         offsets: list[tuple[int, int]] = []
         start = waiting = 0
         for k, text in enumerate(self._texts):
@@ -190,7 +192,7 @@ class Decoding:
 
 
 def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which tokens share a character with one of the spans, (tokens,)."""
+    """Return a mask (tokens,) of the tokens that overlap one of the spans."""
     return np.array(
         [any(start < stop and end > begin for begin, stop in spans) for start, end in offsets],
         dtype=bool,
@@ -198,7 +200,8 @@ def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int
 
 
 def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
-    """What the chat template writes before and after the prompt, and the prompt as it writes it."""
+    """Return the chat template's text before and after the prompt, and the prompt as the template writes
+    it."""
     if not tokenizer.chat_template:
         raise InputError(
             "this reader's tokenizer has no chat template; use the raw prompt (chat_template=False)"
@@ -231,7 +234,7 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
 def _encode_framed(
     tokenizer: Any, before: str, content: str, after: str, *, raw: bool
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Tokens of before + content + after, with control tokens recognised in the frame only."""
+    """Encode before + content + after, with control tokens recognised in the frame only."""
     if raw:
         return _encode_text(tokenizer, content, add_special_tokens=True)
     controls = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
@@ -276,8 +279,8 @@ def _encode_text(
 
 
 def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """For each token the segment that shares most characters with it; the template where none does. Spans
-    of segments share no characters, but with the template's."""
+    """Return for each token the segment that overlaps it most, by default the template. Spans of segments do
+    not overlap each other, except the template's."""
     ordered = sorted((start, end, segment) for segment, (start, end) in enumerate(spans) if segment)
     starts, stops = ([span[k] for span in ordered] for k in (0, 1))
 
@@ -292,7 +295,8 @@ def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int
 
 
 def fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
-    """Within so many tokens, by dropping the ends of passages; raises `InputError` as `encode` does."""
+    """Truncate to a number of tokens by dropping the ends of passages; raises `InputError` as `encode`
+    does."""
     n, t = len(encoded.prompt_ids), len(encoded.response_ids)
     excess = n + t - window if window is not None else 0
     if excess <= 0:
@@ -320,7 +324,7 @@ def fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded
 
 
 def _token_spans(encoded: Encoded) -> Offsets:
-    """The characters from the first to the last token of each segment."""
+    """Return the span of characters from the first to the last token of each segment."""
     spans: list[tuple[int, int] | None] = [None] * len(encoded.segment_names)
     for (start, end), segment in zip(encoded.prompt_offsets, encoded.segments, strict=True):
         first, last = spans[segment] or (start, end)

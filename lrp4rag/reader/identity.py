@@ -1,4 +1,4 @@
-"""What identifies a reader, and what of it stands in cards, stores and records."""
+"""The identity of a reader: hashes that cards, stores and records hold."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lrp4rag.util.hashes import json_hash
 
 @dataclass(frozen=True, slots=True)
 class ReaderIdentity:
-    """Hashes of what decides a reader's relevance. `dtype` is recorded, but is not part of the digest; nor is
-    `quantised`, in words what quantised the weights, whose hash tells it."""
+    """Hashes of everything that decides a reader's relevance. The digest leaves out `dtype`, and `quantised`,
+    which words the quantisation of the weights: the weights' hash covers it."""
 
     name: str
     weights: str
@@ -28,7 +28,7 @@ class ReaderIdentity:
         return json_hash(parts)[:16]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON; without `quantised` where nothing is."""
+        """Return the identity as JSON; `quantised` only for quantised weights."""
         record = {**asdict(self), "digest": self.digest}
         return record if self.quantised else {name: record[name] for name in record if name != "quantised"}
 
@@ -37,8 +37,8 @@ class ReaderIdentity:
 
 
 def require_identity(record: dict[str, Any]) -> dict[str, Any]:
-    """The record, where it is what `ReaderIdentity.as_dict` gives; raises `ValueError` naming a field
-    otherwise."""
+    """Check that a record is one of `ReaderIdentity.as_dict`, and return it; raises `ValueError` naming the
+    faulty field."""
     kinds = {field.name: field.type for field in fields(ReaderIdentity)} | {"digest": "str"}
     for name, kind in kinds.items():
         if name == "quantised" and name not in record:
@@ -51,7 +51,7 @@ def require_identity(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def reader_name(identity: dict[str, Any]) -> str:
-    """A reader in words, from its identity as `ReaderIdentity.as_dict` gives it."""
+    """Word a reader, from its identity as `ReaderIdentity.as_dict` writes it."""
     prompt = "chat template" if identity["chat_template"] else "raw prompt"
     weights = f", quantised: {identity['quantised']}" if identity.get("quantised") else ""
     return f"{identity['name']} ({prompt}{weights}, {identity['digest']})"

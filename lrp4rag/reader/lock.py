@@ -1,4 +1,4 @@
-"""One thread at a time: what a pass changes of a model, and a call of a tokenizer, all threads share.
+"""Let one thread at a time use a model or tokenizer, whose state all threads share.
 
 A lock belongs to the model, whoever has it: readers and detectors are copied and pickled without it.
 """
@@ -21,13 +21,13 @@ _MAKING = threading.Lock()
 
 
 def lock_of(used: Any) -> threading.RLock:
-    """That of a model or a tokenizer. The thread that holds it may take it again."""
+    """Return the re-entrant lock of a model or a tokenizer."""
     with _MAKING:
         return _LOCKS.setdefault(used, threading.RLock())
 
 
 class Lockable(Protocol):
-    """What has the lock of its model."""
+    """An object that holds the lock of its model."""
 
     @property
     def lock(self) -> threading.RLock: ...
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 def locked(method: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[L, P], R]:
-    """A method that one thread runs at a time."""
+    """Decorate a method so that one thread runs it at a time."""
 
     @wraps(method)
     def call(self: L, /, *args: P.args, **options: P.kwargs) -> R:

@@ -1,8 +1,8 @@
-"""How a reader is called: where its layers are, on one device, on several, or away between calls
-(accelerate's hooks), and by which name it takes its key/value cache.
+"""Find out where a reader's layers are, on one device, on several, or offloaded between calls (accelerate's
+hooks), and by which name its forward takes the key/value cache.
 
-A layer that is away has its weights in main memory or on disk, and none of its own: a hook around its
-`forward` loads them for one call. What reads weights without a call reads them with `weight_of`.
+An offloaded layer has its weights in main memory or on disk: a hook around its `forward` loads them for
+one call. Code that reads weights outside of a call uses `weight_of`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOOK = "_hf_hook"
 
 
 def is_away(module: Any) -> bool:
-    """Whether the layer has none of its weights now."""
+    """Say whether a layer's weights are offloaded now."""
     return any(one.is_meta for one in module.parameters(recurse=False))
 
 
@@ -39,8 +39,7 @@ def forward_name(module: Any) -> str:
 
 @contextmanager
 def present(module: Any) -> Iterator[None]:
-    """The layer has its weights until the block ends, on the device where it computes. What was read of them
-    stays valid."""
+    """Load the layer's weights onto its device until the block ends. Tensors read from them stay valid."""
     hook = module.__dict__.get(_HOOK)
     if hook is None or not is_away(module):
         yield
@@ -53,7 +52,7 @@ def present(module: Any) -> Iterator[None]:
 
 
 def weight_of(module: Any, name: str = "weight") -> Any:
-    """A weight of a layer, loaded where it is away; raises `LRP4RAGError` where nothing can load it."""
+    """Return a weight of a layer, loaded if it is offloaded; raises `LRP4RAGError` if nothing can load it."""
     with present(module):
         found = getattr(module, name)
     if isinstance(found, Tensor) and found.is_meta:
@@ -65,7 +64,7 @@ def weight_of(module: Any, name: str = "weight") -> Any:
 
 
 def device_of(module: Any) -> torch.device:
-    """Where a layer computes."""
+    """Return the device on which a layer computes."""
     device: torch.device = module.weight.device
     if device.type != "meta":
         return device
@@ -77,27 +76,27 @@ def device_of(module: Any) -> torch.device:
 
 
 def input_device(model: Any) -> torch.device:
-    """Where the model takes tokens."""
+    """Return the device on which the model takes tokens."""
     return device_of(model.get_input_embeddings())
 
 
 def devices_of(model: Any) -> set[torch.device]:
-    """Where the model computes, all layers together."""
+    """Return the devices on which the model's layers compute."""
     return {device_of(one) for one in model.modules() if isinstance(getattr(one, "weight", None), Tensor)}
 
 
 def visiting_bytes(model: Any) -> int:
-    """What a pass loads at a time of layers that are away: the largest of them, twice, since a pull holds the
-    matrices of a gate and of what it gates."""
+    """Return the bytes that a pass loads at a time of offloaded layers: twice the largest layer, since a pull
+    holds the matrices of a gate and of the layer that it gates."""
     away = (module for module in model.modules() if is_away(module))
     sizes = [sum(one.nbytes for one in module.parameters(recurse=False)) for module in away]
     return 2 * max(sizes, default=0)
 
 
 def room_for_weights(max_memory: int | None) -> dict[int | str, int]:
-    """How many bytes of weights each GPU, and main memory, may hold: what does not fit stays on disk.
+    """Return the bytes of weights that each GPU, and main memory, may hold; the rest stays on disk.
 
-    `max_memory` bounds what computes: each GPU, or this process where there is none.
+    `max_memory` bounds each GPU, or this process on a machine without one.
     """
     room: dict[int | str, int] = {}
     for number in range(torch.cuda.device_count()):
@@ -120,5 +119,5 @@ def cache_option(takes: Callable[..., Any], cache: Any) -> dict[str, Any]:
 
 
 def given_cache(options: Mapping[str, Any]) -> Any:
-    """The cache among keyword arguments, or in a model's output; None where there is none."""
+    """Return the cache among keyword arguments, or in a model's output; None if there is none."""
     return options.get(CACHE, options.get(FORMER_CACHE))

@@ -1,4 +1,4 @@
-"""`Prompted`: a prompt that was read once, and what may follow it: scored, or sampled, on the same cache."""
+"""`Prompted`: a prompt read once, whose continuations are scored or sampled on the same cache."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Prompted:
     @locked
     @torch.no_grad()
     def logits_after(self, continuations: Sequence[Sequence[int]]) -> Tensor:
-        """The next token's logits after each continuation, (continuations, vocabulary); one may be empty.
+        """Return the next token's logits after each continuation, (continuations, vocabulary); one may be
+        empty.
 
         Raises `InputError` for a continuation that does not fit into the window.
         """
@@ -83,9 +84,9 @@ class Prompted:
         temperature: float = 1.0,
         seed: int = 0,
     ) -> list[str]:
-        """What the reader writes after each continuation; at temperature 0 the likeliest tokens. Each draws
-        by itself, from prompt, continuation and seed: it does not matter what is asked beside it, and
-        equal ones draw differently. Raises `InputError` where there is no room for one."""
+        """Sample the reader's text after each continuation; at temperature 0 the likeliest tokens. Draws
+        depend on prompt, continuation and seed only: not on the other continuations, and equal ones draw
+        differently. Raises `InputError` if one does not fit into the window."""
         draws = self._draws(continuations, seed)
 
         def run(batch: Sequence[int]) -> list[str]:
@@ -95,7 +96,7 @@ class Prompted:
         return self._together(continuations, run, max_new_tokens)
 
     def _draws(self, continuations: Sequence[Sequence[int]], seed: int) -> list[int]:
-        """A seed for each."""
+        """Return a seed for each continuation."""
         met: Counter[tuple[int, ...]] = Counter()
         made = []
         for ids in map(tuple, continuations):
@@ -131,8 +132,8 @@ class Prompted:
         run: Callable[[Sequence[int]], Iterable[T]],
         new: int = 0,
     ) -> list[T]:
-        """What `run` gives for each, by their numbers, and makes `new` tokens more. `TOGETHER` are run at a
-        time; where padding would take the place of tokens in a sliding window, those of one length."""
+        """Call `run`, which appends `new` tokens, on `TOGETHER` continuations at a time, and return its
+        results by number; of one length only, where padding would push tokens out of a sliding window."""
         lengths = [len(ids) for ids in continuations]
         window = getattr(self._reader.model.config, "sliding_window", None)
         slides = window is not None and len(self._ids) + max(lengths) + new > window
@@ -145,8 +146,8 @@ class Prompted:
         return [found[k] for k in range(len(continuations))]
 
     def _after(self, continuations: Sequence[Sequence[int]], room: int = 0) -> tuple[Tensor, Tensor]:
-        """Prompt and continuation in each row, and what of it counts: padding comes before the prompt's last
-        token, so that rows end together."""
+        """Return prompt and continuation in each row, and the mask of its tokens: padding comes before the
+        prompt's last token, so that rows end together."""
         longest, window = max(map(len, continuations)), self._reader.window
         if window is not None and len(self._ids) + longest + room > window:
             length = len(self._ids) + longest
@@ -179,13 +180,13 @@ class Noise:
         self._generator.manual_seed(self.seed)
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """(vocabulary,), another draw at each call."""
+        """Return a new draw, (vocabulary,)."""
         uniform = torch.rand(len(logits), generator=self._generator).to(logits.device)
         return logits.float() / self.temperature - torch.log(-torch.log(uniform))
 
 
 def prompted_together(reader: Reader, prompts: Sequence[Sequence[int]]) -> tuple[Prompted, list[list[int]]]:
-    """What several prompts begin with, read once, and what is left of each."""
+    """Read the common beginning of several prompts once; return it with the rest of each."""
     equal = takewhile(lambda column: len(set(column)) == 1, zip(*prompts, strict=False))
     shared = [column[0] for column in equal]
     if not shared:

@@ -1,4 +1,4 @@
-"""`Reader`: a loaded model and tokenizer, ready to replay responses, and what identifies it."""
+"""`Reader`: a loaded model and tokenizer, ready to replay responses, with its identity."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ class Reader:
 
     @property
     def lock(self) -> threading.RLock:
-        """That of the model: whoever calls it beside this package, and in several threads, holds it."""
+        """The model's lock: hold it to call the model beside this package from several threads."""
         return lock_of(self.model)
 
     @cached_property
     def _longest_token(self) -> int:
-        """In characters: a byte of text is one character of a token, or more."""
+        """The longest token in characters, one or more for a byte of text."""
         return max(map(len, self.tokenizer.get_vocab()))
 
     def encode(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
@@ -95,20 +95,20 @@ class Reader:
         return self.with_response(whole, example.response, truncation=truncation)
 
     def whole_prompt(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
-        """The example's prompt without a response, as it is before any truncation: see `with_response`."""
+        """Encode the example's prompt without a response and without truncation: see `with_response`."""
         if self.window is not None and truncation == "error":
             self._refuse_hopeless(example, self.window)
         return encode_prompt(example, self.tokenizer, chat_template=self.identity.chat_template)
 
     def with_response(self, prompt: Encoded, response: str, *, truncation: Truncation = "error") -> Encoded:
-        """A whole prompt with a response, truncated as `encode` does; raises `InputError` where they exceed
-        the window."""
+        """Add a response to a whole prompt, truncated as in `encode`; raises `InputError` if they exceed the
+        window."""
         return self._fit(prompt.with_response(response, self.tokenizer), self.window, truncation)
 
     def encode_prompt(
         self, example: Example, *, max_new_tokens: int = 256, truncation: Truncation = "error"
     ) -> Encoded:
-        """The example's prompt without a response, as a response to it is generated.
+        """Encode the example's prompt without a response, to generate one.
 
         A chosen truncation makes room for `max_new_tokens`. Raises `InputError` for a prompt that leaves
         no room for a response.
@@ -119,7 +119,7 @@ class Reader:
         return self.fit_prompt(whole, max_new_tokens=max_new_tokens, truncation=truncation)
 
     def fit_prompt(self, prompt: Encoded, *, max_new_tokens: int, truncation: Truncation) -> Encoded:
-        """The same of a whole prompt."""
+        """Truncate a whole prompt as `encode_prompt` does."""
         window = self.window
         if window is not None and truncation == "passages":
             window = max(window - max_new_tokens, 1)
@@ -132,11 +132,11 @@ class Reader:
         return encoded
 
     def encode_message(self, text: str) -> list[int]:
-        """The tokens of a user's message, framed as prompts are."""
+        """Encode a user's message, framed as prompts are."""
         return encode_message(text, self.tokenizer, chat_template=self.identity.chat_template)
 
     def room(self, encoded: Encoded, max_new_tokens: int) -> int:
-        """How many of `max_new_tokens` the window leaves for a response to this prompt."""
+        """Return how many of `max_new_tokens` the window leaves for a response to this prompt."""
         if self.window is None:
             return max_new_tokens
         return min(max_new_tokens, self.window - len(encoded.prompt_ids))
@@ -151,8 +151,8 @@ class Reader:
         truncation: Truncation = "error",
         follow: Callable[[str], None] | None = None,
     ) -> Encoded:
-        """The example's prompt with the reader's greedy response, encoded; `follow` is given its text word by
-        word, with the white space around it.
+        """Generate the reader's greedy response and return it encoded with the prompt; `follow` is called
+        with its text word by word, with the white space around it.
 
         The response ends at the window; see `encode_prompt`.
         """
@@ -183,7 +183,7 @@ class Reader:
         return encoded
 
     def _refuse_hopeless(self, example: Example, window: int) -> None:
-        """Before megabytes are cut into tokens: text that cannot fit whatever its tokens are."""
+        """Refuse text that cannot fit whatever its tokens are, before megabytes are cut into tokens."""
         count, most = len(example.prompt) + len(example.response or ""), window * self._longest_token
         if count > most:
             raise InputError(
@@ -193,7 +193,7 @@ class Reader:
 
 
 def _following(tokenizer: Any, follow: Callable[[str], None]) -> TextStreamer:
-    """A streamer that calls with text, whose words are whole."""
+    """Return a streamer that calls `follow` with whole words."""
 
     class Following(TextStreamer):
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
@@ -217,7 +217,7 @@ def load_reader(
 
     `device` defaults to CUDA where there is one; "auto" spreads the layers over all GPUs, main memory and,
     for what does not fit there, the model's files, from which they are loaded for each call. `max_memory`
-    (bytes, of each GPU, or of the process where there is none) then bounds what their weights take.
+    (bytes, of each GPU, or of the process without one) then bounds the memory of the weights.
     `chat_template` None uses the chat template (see `Reader`). Raises `InputError` for an unknown model,
     device or dtype; an architecture without relevance rules is refused later, by `relevance_mode`.
     """
@@ -256,8 +256,8 @@ def load_reader(
 
 
 def _end_ids(model: Any, name: str) -> list[int] | None:
-    """The tokens that end a response, from the model's file; raises `InputError` for what are none. One that
-    the model does not have ends nothing."""
+    """Return the tokens that end a response, from the model's file; raises `InputError` for values that are
+    not tokens. A token outside the vocabulary ends nothing."""
     given = getattr(model.generation_config, "eos_token_id", None)
     if given is None:
         return None

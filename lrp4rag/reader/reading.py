@@ -1,7 +1,6 @@
-"""`PromptReading`: a prompt read once by a plain pass, the responses to it, and what could stand in their
-place.
+"""`PromptReading`: a prompt read once by a plain pass, its responses, and alternatives to parts of them.
 
-Nothing is patched and no tangent is pushed: this is what the reader itself computes.
+Nothing is patched and no tangent is pushed: these are the reader's own logits.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ ROWS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What one pass tells of t response tokens, each at the position that predicts it; in nats.
+    """Likelihoods and states of t response tokens, each at the position that predicts it; in nats.
 
     * `logprob`, `entropy` (t), and `rank` (t), 0 for the likeliest token.
     * `best`, `best_in_passages` (t): by how much the likeliest other token is likelier, among all tokens and
@@ -52,16 +51,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Tokens `ids` that could stand in the response instead of those from number `start` on."""
+    """Alternative tokens `ids` in place of the response's from number `start` on."""
 
     start: int
     ids: tuple[int, ...]
 
 
 class PromptReading:
-    """The key/value cache of a prompt; `read` gives the reading of a response to it.
+    """The key/value cache of a prompt; `read` reads a response to it.
 
-    `layers` are those whose states are kept, counted from 0; the last one's are those before the final norm.
+    `layers` are the layers whose states are kept, counted from 0; the last one's are before the final norm.
     """
 
     def __init__(self, reader: Reader, encoded: Encoded, layers: Sequence[int]) -> None:
@@ -88,7 +87,7 @@ class PromptReading:
 
     @property
     def bytes(self) -> int:
-        """Of the cache, and of what is kept of the response that was read last."""
+        """The size of the cache and of the last response's reading."""
         layers: list[Any] = list(self._cache.layers)
         held = [self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
         return sum(one.nbytes for one in held if one is not None)
@@ -96,8 +95,8 @@ class PromptReading:
     @locked
     @torch.no_grad()
     def read(self, response_ids: Sequence[int]) -> Reading:
-        """A response that begins as the one read last costs its further tokens only: so one is read while it
-        is written.
+        """Read a response. Of one that begins like the last one, only further tokens are computed: so a
+        response is read while it is written.
 
         Raises `InputError` for a response without tokens, `RelevanceError` where the reader overflows.
         """
@@ -125,7 +124,7 @@ class PromptReading:
         return found
 
     def _measured(self, final: Tensor, first: int, watched: _States) -> Reading:
-        """The reading of the response's tokens from number `first` on, with the states that were watched."""
+        """Measure the response's tokens from number `first` on, with the collected states."""
         ids = torch.tensor(self._response[first:], device=self._device, dtype=torch.long)[:, None]
         names = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
         if not len(ids):
@@ -138,10 +137,10 @@ class PromptReading:
     @locked
     @torch.no_grad()
     def branches(self, branches: Sequence[Branch]) -> list[list[float]]:
-        """The log-probability of each branch's tokens, after the prompt and the response before it.
+        """Return the log-probability of each branch's tokens, after the prompt and the response before it.
 
-        All branches are read in one pass, each seeing itself and what it goes on from. The response is the
-        one that was read last; what was read of one that began alike is not read again.
+        All branches are read in one pass; each attends to itself and to the text that it continues. The
+        response is the last one read; a common beginning is not read again.
         """
         missing = [one for one in dict.fromkeys(branches) if one not in self._scored]
         if missing:
@@ -173,7 +172,7 @@ class PromptReading:
         return found
 
     def _masks(self, branches: Sequence[Branch], length: int, positions: Sequence[int]) -> Any:
-        """What is added to the scores (1, 1, tokens, all): of one kind, or of both kinds of layers."""
+        """Return the masks (1, 1, tokens, all) added to attention scores, by kind of layer."""
         count = len(positions)
         seen = torch.zeros(count, length + count, dtype=torch.bool)
         at = 0
@@ -218,25 +217,25 @@ class PromptReading:
 
     @locked
     def _go_on(self, ids: Sequence[int], /, **options: Any) -> Any:
-        """What the model says of further tokens, after those in the cache, which grows by them."""
+        """Run the model on further tokens after those in the cache, which grows by them."""
         require_plain(self._model)
         given = torch.tensor([list(ids)], device=self._device)
         return self._model(given, use_cache=True, **cache_option(self._model.forward, self._cache), **options)
 
 
 _FAR = 50.0
-"""Nats; of a passage that has no other token."""
+"""Lead in nats over a passage that has no other token."""
 _NOTHING: Array = np.zeros(0, dtype=np.float32)
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two responses begin with alike."""
+    """Return the length of the common prefix of two responses, in tokens."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _joined(before: Reading, after: Reading, known: int) -> Reading:
-    """The first `known` tokens as before, then those that were read now."""
+    """Join the first `known` tokens of the former reading with the new ones."""
     found = {
         one.name: np.concatenate([getattr(before, one.name)[:known], getattr(after, one.name)])
         for one in fields(Reading)
@@ -249,7 +248,7 @@ def _joined(before: Reading, after: Reading, known: int) -> Reading:
 
 
 class _States:
-    """Keeps the output of some decoder layers while it is open; other layers' states are let go."""
+    """Collect the output of some decoder layers while it is open."""
 
     def __init__(self, model: Any, layers: Sequence[int]) -> None:
         self._model, self._layers = model, layers

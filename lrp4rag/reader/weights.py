@@ -1,4 +1,4 @@
-"""Where a reader's weights come from, and the hash that identifies them."""
+"""Find and load a reader's weights, and hash them for its identity."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MOST = {
     **{"num_attention_heads": 2**12, "num_key_value_heads": 2**12, "head_dim": 2**14},
     **{"num_local_experts": 2**12, "num_experts": 2**12, "moe_intermediate_size": 2**20},
 }
-"""Far above what the largest open models have."""
+"""Limits far above the largest open models."""
 
 
 def cache_dir() -> Path:
@@ -62,12 +62,12 @@ def cache_dir() -> Path:
 
 
 def label_of(name: str) -> str:
-    """What a reader of this name is called in identities: not where it lies."""
+    """Return the name of a reader in identities, without its location."""
     return name if name == DEFAULT_READER else Path(name).name or name
 
 
 def resolve(name: str) -> Path:
-    """A local folder in Hugging Face format for a known name, a folder, a .gguf file or a hub id."""
+    """Return a local folder in Hugging Face format for a known name, a folder, a .gguf file or a hub id."""
     if name == DEFAULT_READER:
         return _converted(_default_gguf())
     try:
@@ -104,8 +104,8 @@ def weights_hash(folder: Path) -> str:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    """The files that transformers loads: the identity must be of them, whatever lies beside. Raises
-    `InputError` where there are none, or where an index leads out of the folder."""
+    """Return the files that transformers loads: the identity is of these only. Raises `InputError` if there
+    are none, or if an index leads out of the folder."""
     index = folder / f"{WEIGHTS}.index.json"
     if (folder / WEIGHTS).is_file() or not index.is_file():
         files = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else sorted(folder.glob("*.safetensors"))
@@ -245,14 +245,14 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def pretrained(kind: Any, place: Any, **options: Any) -> Any:
-    """What a class of transformers makes of a place. Nothing else in the package calls `from_pretrained`:
-    where remote code is not refused, transformers asks on standard input whether to run it."""
+    """Load an object by a class of transformers. Nothing else in the package calls `from_pretrained`: unless
+    remote code is refused, transformers asks on standard input whether to run it."""
     with quietly():
         return kind.from_pretrained(place, trust_remote_code=False, **options)
 
 
 def quantisation_words(config: Any) -> str:
-    """What quantised a model's weights, from its configuration; "" where nothing did."""
+    """Word the quantisation of a model's weights, from its configuration; "" for none."""
     given = getattr(config, "quantization_config", None)
     if given is None:
         return ""
@@ -271,7 +271,7 @@ def quantisation_words(config: Any) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Why something could not be loaded, in one line."""
+    """Word in one line why something could not be loaded."""
     if "CPU or the disk" in str(error) or "offload_folder" in str(error):
         return (
             "it does not fit, and layers of a quantised model, or of a mixture of experts, cannot be left in "
@@ -283,7 +283,8 @@ def reason(error: Exception) -> str:
 
 
 def load_whole(name: str, **options: Any) -> Any:
-    """The model, or `InputError` where its files lack weights (transformers makes them up at random)."""
+    """Load the model; raises `InputError` if its files lack weights, which transformers would draw at
+    random."""
     from transformers import AutoModelForCausalLM
 
     model, found = pretrained(AutoModelForCausalLM, name, output_loading_info=True, **options)

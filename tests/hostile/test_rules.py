@@ -74,7 +74,6 @@ def test_only_one_place_parses_json() -> None:
         "experiments/cache.py",
         "experiments/systems/resources.py",
         "experiments/systems/comparison/scores.py",
-        "experiments/cache.py",
         "lrp4rag/guard/cluster/workers.py",
     }
 

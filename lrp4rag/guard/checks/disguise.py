@@ -80,5 +80,5 @@ def _tricks(text: str, tick: Callable[[], None]) -> Iterator[tuple[int, int, Tri
 
 
 def _seen(word: str) -> str:
-    """The word with a sign for each character that cannot be seen."""
+    """Return the word with a sign for each character that cannot be seen."""
     return _INVISIBLE.sub("\u00b7", word)

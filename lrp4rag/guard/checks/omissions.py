@@ -122,7 +122,8 @@ class Omissions:
                     yield condition
 
     def _alike(self, statement: Statement, text: str, told: frozenset[str], asked: frozenset[str]) -> float:
-        """How much alike a statement of a sentence and one of the answer are; 0 where it does not make it."""
+        """Return how much alike a statement of a sentence and one of the answer are; 0 where it does not make
+        it."""
         core, every = _forms(statement.core), _forms(text[statement.start : statement.end])
         shared = core & told
         news = told == asked or shared - asked or len(shared) > 1
@@ -173,7 +174,7 @@ class _Said:
 def _conditions_at(
     places: Places, number: int, statement: Statement, told: frozenset[str], asked: frozenset[str]
 ) -> Iterator[_Condition]:
-    """The conditions of a statement, and the sentences after it that go on with it and have some."""
+    """Yield the conditions of a statement, and the sentences after it that go on with it and have some."""
     place = places.index.places[number]
     passage, text = place.passage, places.text(place)
     for one in statement.conditions:
@@ -200,7 +201,8 @@ def _condition(passage: int, offset: int, sentence: str, span: Span, core: str, 
 
 
 def _follows(text: str, subjects: frozenset[str]) -> bool:
-    """Whether a sentence goes on with what the one before it says: by a pronoun, or with one of its words."""
+    """Say whether a sentence goes on with what the one before it says: by a pronoun, or with one of its
+    words."""
     if _POINTS_BACK.match(text):
         return True
     words = WORD.findall(text[:60])
@@ -224,7 +226,7 @@ def _stands_in(value: Value, condition: _Condition) -> bool:
 
 
 def _forms(text: str) -> frozenset[str]:
-    """The beginnings of its content words, which words of one family share: "apply" and "applies"."""
+    """Return the beginnings of its content words, which words of one family share: "apply" and "applies"."""
     words = (word for word in words_of(text) if word not in stop_words())
     begun = (
         word if len(word) < 4 else word.removesuffix("s") if len(word) <= SAME else word[:SAME]
@@ -234,7 +236,7 @@ def _forms(text: str) -> frozenset[str]:
 
 
 def _groups(form: str) -> frozenset[int]:
-    """The numbers of the synonyms that have a word."""
+    """Return the numbers of the synonyms that have a word."""
     return _BY_FORM.get(form, frozenset())
 
 

@@ -81,8 +81,9 @@ class Plain:
 
 
 def plain(text: str) -> Plain:
-    """The text with one white space for many, without invisible characters, tags of HTML and Markdown within
-    words, with characters for their names and other forms, and Latin letters for those that look so."""
+    """Return the text with one white space for many, without invisible characters, tags of HTML and Markdown
+    within words, with characters for their names and other forms, and Latin letters for those that look
+    so."""
     read = Plain.of(_pieces(text))
     return Plain(_as_latin(read.text), read._starts, read._origins)
 
@@ -95,12 +96,14 @@ def squeezed(text: str) -> Plain:
 
 
 def is_latin(text: str) -> bool:
-    """Whether a text has Latin letters, and none of scripts with letters like them that look otherwise."""
+    """Say whether a text has Latin letters, and none of scripts with letters like them that look
+    otherwise."""
     return bool(_LATIN.search(text)) and not _OTHER.search(text)
 
 
 def is_mixed(letters: str, *, latin: bool) -> bool:
-    """Whether some letters only look Latin, among Latin ones or in a text in which all else is `latin`."""
+    """Say whether some letters only look Latin, among Latin ones or in a text in which all else is
+    `latin`."""
     return bool(_ALIKE.search(letters)) and (latin or bool(_LATIN.search(letters)))
 
 

@@ -125,7 +125,8 @@ class Planted:
 
 @lru_cache(256)
 def _order_in(text: str) -> Span | None:
-    """The first order to models, however it is disguised. It is asked again for each sentence of a stream."""
+    """Return the first order to models, however it is disguised. It is asked again for each sentence of a
+    stream."""
     read = plain(text)
     letters = squeezed(read.text)
     orders = [match.span() for match in [_ORDERS.search(read.text)] if match is not None]
@@ -141,7 +142,7 @@ def _order_in(text: str) -> Span | None:
 
 
 def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
-    """Whether to ignore what came before is what a text demands, and not of its readers in some case."""
+    """Say whether to ignore what came before is what a text demands, and not of its readers in some case."""
     before_it = text[max(start - CONTEXT, 0) : start]
     if _OF_READERS.search(before_it) or _SOMEBODY.search(before_it) or _HARMLESS.match(text, end):
         return False
@@ -153,6 +154,6 @@ def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
 
 
 def _reach(text: str, order: Span) -> Span:
-    """The characters of an order and of the sentences behind it."""
+    """Return the characters of an order and of the sentences behind it."""
     behind = [span for span in sentences_in(text) if span[1] >= order[1]][: AFTER + 1]
     return order[0], max(order[1], behind[-1][1] if behind else 0)

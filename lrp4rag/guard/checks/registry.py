@@ -42,7 +42,7 @@ class Checked:
     seconds: Mapping[str, float]
 
     def of(self, check: str, *kinds: str) -> list[Finding]:
-        """The findings of a check that are of some kinds."""
+        """Return the findings of a check that are of some kinds."""
         return [finding for finding in self.findings.get(check, ()) if finding.kind in kinds]
 
     @property
@@ -56,7 +56,7 @@ class Checked:
 
 
 def make_check(name: str, settings: Mapping[str, Any]) -> Check:
-    """A check with some settings. Raises ValueError for a name or a setting that there is none of."""
+    """Return a check with some settings. Raises ValueError for a name or a setting that there is none of."""
     if name not in CHECKS:
         raise ValueError(f"there is no check '{name}'; there are: {', '.join(CHECKS)}")
     kind: Any = CHECKS[name]

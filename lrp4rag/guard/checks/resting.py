@@ -71,7 +71,7 @@ class Stretch:
 
 
 def _resting(sentence: Stretch, inside: Sequence[Stretch], outside: Sequence[Stretch]) -> int | None:
-    """The passage of `inside` that a sentence rests on; None where it rests on another."""
+    """Return the passage of `inside` that a sentence rests on; None where it rests on another."""
     only_inside = [
         value
         for value in sentence.values

@@ -16,7 +16,7 @@ def supported_architectures() -> tuple[str, ...]:
 
 
 def family_of(model: Any) -> Family:
-    """The adapter for a model; raises `InputError` for an architecture or activation without rules."""
+    """Return the adapter for a model; raises `InputError` for an architecture or activation without rules."""
     name = type(model).__name__
     family = next((one for one in FAMILIES if name in one.architectures), None)
     if family is None:
@@ -39,12 +39,12 @@ def require_pull(model: Any) -> None:
 
 
 def can_pull(model: Any) -> bool:
-    """Whether every layer gives derivatives."""
+    """Say whether every layer gives derivatives."""
     return all(is_plain(linear) for block in family_of(model).blocks(model) for linear in block.linears)
 
 
 def one_stack(model: Any, first: Composite, second: Composite) -> bool:
-    """Whether tangents of both composites can be pushed through this model together.
+    """Say whether tangents of both composites can be pushed through this model together.
 
     They must treat alike what is computed once for all tangents: norms, soft caps, and experts.
     """

@@ -29,14 +29,15 @@ def require_plain(module: Any) -> None:
 
 
 def plain_matrix(module: Any) -> Tensor:
-    """The layer's weights (out, in); raises as `require_plain` does."""
+    """Return the layer's weights (out, in); raises as `require_plain` does."""
     require_plain(module)
     matrix: Tensor = weight_of(module)
     return matrix
 
 
 def is_plain(module: Any) -> bool:
-    """Whether the layer is a linear layer of PyTorch's own, with a floating-point matrix as its weight."""
+    """Say whether the layer is a linear layer of PyTorch's own, with a floating-point matrix as its
+    weight."""
     if type(module).forward is not nn.Linear.forward:
         return False
     weight = module.weight
@@ -126,7 +127,7 @@ class Family:
     heads_first: bool = False  # query and key norms see (B, heads, n, e) rather than (B, n, heads, e)
 
     def part(self, model: nn.Module, which: str) -> Any:
-        """The model's `body` or `final_norm`."""
+        """Return the model's `body` or `final_norm`."""
         return attrgetter(getattr(self, which))(model)
 
     def blocks(self, model: Any) -> Iterator[Block]:
@@ -168,7 +169,7 @@ class Family:
         return Projection(fused, slice(0, half)), Projection(fused, slice(half, None)), down
 
     def _experts(self, layer: Any, config: Any) -> Experts | None:
-        """The layer's experts; an architecture with experts may have dense layers too."""
+        """Return the layer's experts; an architecture with experts may have dense layers too."""
         if not self.experts or not hasattr(attrgetter(self.mlp)(layer), self.experts.rpartition(".")[2]):
             return None
         router = attrgetter(self.router)(layer)
@@ -185,5 +186,5 @@ NORMS = ("attention_norm", "query_norm", "key_norm", "attention_after", "mlp_nor
 
 
 def activation_of(config: Any) -> str:
-    """The name of the MLP's activation in a Hugging Face configuration."""
+    """Return the name of the MLP's activation in a Hugging Face configuration."""
     return str(getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", "silu"))

@@ -85,7 +85,7 @@ def _has_name(match: re.Match[str], library: Library) -> bool:
 
 
 def _has_somebody(match: re.Match[str], library: Library) -> bool:
-    """Whether passages or question have half of the words of a name, in any of their forms."""
+    """Say whether passages or question have half of the words of a name, in any of their forms."""
     words = content_words(match["cited"]) - _NO_NAMES
     known = 2 * sum(map(library.has_word, words)) >= len(words)
     return known if words and not match["cited"].isupper() else library.has_name(match["cited"])

@@ -143,7 +143,8 @@ def _contradicted(verdict: Verdict | None, one: Citation, span: tuple[int, int])
 
 
 def _factor(verdict: Verdict | None, one: Citation, span: tuple[int, int]) -> float:
-    """How much is asked for: less where the sentence rests on what is cited, more where it is suspect."""
+    """Return how much is asked for: less where the sentence rests on what is cited, more where it is
+    suspect."""
     sentences: Sequence[Sentence] = verdict.sentences if verdict else ()
     for sentence in sentences:
         if sentence.start < span[1] and sentence.end > span[0]:

@@ -49,7 +49,7 @@ def claims(text: str, citations: Sequence[Citation]) -> list[Span]:
 
 
 def without(text: str, span: Span, citations: Sequence[Citation]) -> str:
-    """The characters of a span without the citations among them, which must be in order."""
+    """Return the characters of a span without the citations among them, which must be in order."""
     start, end = span
     pieces, at = [], start
     for one in citations:
@@ -124,6 +124,6 @@ def _in_sentence(text: str, start: int, end: int, inside: Sequence[Citation]) ->
 
 
 def _between_semicolons(text: str, start: int, end: int, one: Citation) -> Span:
-    """The part of a sentence that a citation is in."""
+    """Return the part of a sentence that a citation is in."""
     before, after = text.rfind(";", start, one.start), text.find(";", one.end, end)
     return (start if before < 0 else before + 1), (end if after < 0 else after)

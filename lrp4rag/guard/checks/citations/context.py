@@ -31,12 +31,12 @@ _REACH = 100
 
 
 def is_announced(text: str, start: int) -> bool:
-    """Whether "according to", "as stated in" or the like stands right before."""
+    """Say whether "according to", "as stated in" or the like stands right before."""
     return bool(_BEFORE.search(text[max(start - 50, 0) : start]))
 
 
 def speaks(text: str, end: int) -> bool:
-    """Whether a verb such as "says" stands right after."""
+    """Say whether a verb such as "says" stands right after."""
     return bool(_AFTER.match(text, end, end + 60))
 
 
@@ -51,13 +51,13 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 
 def in_brackets(text: str, start: int) -> bool:
-    """Whether a bracket is open there, within a reach of 100 characters."""
+    """Say whether a bracket is open there, within a reach of 100 characters."""
     before = text[max(start - _REACH, 0) : start].rpartition("\n")[2]
     return any(before.rfind(one) > before.rfind(other) for one, other in _BRACKETS.items())
 
 
 def is_wrapped(text: str, start: int, end: int) -> bool:
-    """Whether nothing but it stands between brackets."""
+    """Say whether nothing but it stands between brackets."""
     opening = text[start - 1 : start] if start else ""
     return bool(opening) and _BRACKETS.get(opening) == text[end : end + 1]
 
@@ -70,7 +70,7 @@ def with_marks(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def opens_bracket(text: str, start: int) -> bool:
-    """Whether a bracket, or one with "see" or "source:", opens right before."""
+    """Say whether a bracket, or one with "see" or "source:", opens right before."""
     return bool(
         re.search(
             r"[(\[](?:(?:see|cf\.|sources?:|ref(?:erence)?s?:) )?\Z", text[max(start - 14, 0) : start], re.I
@@ -79,5 +79,5 @@ def opens_bracket(text: str, start: int) -> bool:
 
 
 def is_cited(text: str, start: int, end: int) -> bool:
-    """Whether a name stands where what is cited stands."""
+    """Say whether a name stands where what is cited stands."""
     return is_announced(text, start) or speaks(text, end) or opens_bracket(text, start)

@@ -59,7 +59,7 @@ def find_citations(text: str, library: Library, tick: Callable[[], None]) -> lis
 
 
 def _as_listed(text: str, mark: Citation, definitions: dict[str, str], library: Library) -> Citation:
-    """A mark with what the answer's own list of sources has for its number, where it has that."""
+    """Return a mark with what the answer's own list of sources has for its number, where it has that."""
     known = named_by(definitions.get(text[mark.start + 1 : mark.end - 1], ""), library)
     return mark if known is None else replace(mark, parts=known[0], missing=known[1])
 
@@ -95,7 +95,7 @@ def _labelled(
 
 
 def _with_law(text: str, label: Label, library: Library) -> tuple[int, int, Citation | None]:
-    """A label with the law that it is of, and that law as a citation."""
+    """Return a label with the law that it is of, and that law as a citation."""
     start, end = label.start, label.end
     if label.standard is not None:
         return start, end, None
@@ -112,7 +112,7 @@ def _with_law(text: str, label: Label, library: Library) -> tuple[int, int, Cita
 
 
 def _is_part_of_name(text: str, label: Label, library: Library) -> bool:
-    """Whether the passages use it as a word for something: "Section 8 housing"."""
+    """Say whether the passages use it as a word for something: "Section 8 housing"."""
     after = re.match(r" ([a-z]{4,20})\b", text[label.end : label.end + 25])
     if label.standard is not None or after is None or after[1] in _VERBLIKE or after[1].endswith("s"):
         return _is_adjective(text, label, after, library)
@@ -135,7 +135,7 @@ def _is_adjective(text: str, label: Label, after: re.Match[str] | None, library:
 
 
 def _without_blocks(text: str) -> str:
-    """The text with its fenced code blanked, character for character."""
+    """Return the text with its fenced code blanked, character for character."""
     pieces = text.split("```")
     if len(pieces) < 3:
         return text

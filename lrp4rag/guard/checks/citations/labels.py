@@ -73,19 +73,19 @@ def find_headings(text: str) -> list[Label]:
 
 
 def within(number: str, other: str) -> bool:
-    """Whether a part is another or lies in it: 4.2.1 in 4.2, 17(1) in 17."""
+    """Say whether a part is another or lies in it: 4.2.1 in 4.2, 17(1) in 17."""
     return number == other or (number.startswith(other) and number[len(other)] in ".(")
 
 
 def same_standard(one: Label, other: Label) -> bool:
-    """Whether both are of one standard; a year counts where both have it."""
+    """Say whether both are of one standard; a year counts where both have it."""
     if one.standard is None or other.standard is None or one.standard[0] != other.standard[0]:
         return False
     return one.standard[1] == other.standard[1] or not (one.standard[1] and other.standard[1])
 
 
 def parts_of(text: str) -> list[tuple[Label, int, int]]:
-    """Each label of a passage with the characters that stand under it.
+    """Return each label of a passage with the characters that stand under it.
 
     One that opens a sentence or a line is a heading: what follows is under it, to the next. Any other is
     about its sentence; where a sentence has several, about what follows it, or in brackets about what is
@@ -134,7 +134,7 @@ def _standards(text: str) -> Iterator[Label]:
 
 
 def _numbers(written: str) -> tuple[str, ...]:
-    """Each number, in digits; a short range of whole numbers is filled."""
+    """Return each number, in digits; a short range of whole numbers is filled."""
     found: list[str] = []
     for match in _ONE.finditer(written):
         roman = number_of_roman(match["number"])

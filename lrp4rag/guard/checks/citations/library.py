@@ -55,35 +55,36 @@ class Library:
         return tuple(Part(number, 0, len(self.texts[number])) for number in numbers)
 
     def numbered(self, number: int) -> int | None:
-        """The passage that counts as `number` from 1, or has it for an id; None for none."""
+        """Return the passage that counts as `number` from 1, or has it for an id; None for none."""
         return number - 1 if 1 <= number <= len(self.texts) else self.with_id(str(number))
 
     def with_id(self, written: str) -> int | None:
         return self._ids.get(written.casefold())
 
     def says(self, phrase: str) -> bool:
-        """Whether a passage has these words, whatever their case."""
+        """Say whether a passage has these words, whatever their case."""
         plain = _plain(phrase)
         return bool(plain) and bool(
             self._once("says", plain, lambda: (k for k, text in enumerate(self._all) if plain in text))
         )
 
     def finds(self, pattern: re.Pattern[str]) -> bool:
-        """Whether a pattern is in a passage or in the question."""
+        """Say whether a pattern is in a passage or in the question."""
         return any(pattern.search(text) for text in (*self.texts, self._asked))
 
     def mentions(self, phrase: str) -> bool:
-        """Whether a passage, what is known of it, or the question has these words, whatever their case."""
+        """Say whether a passage, what is known of it, or the question has these words, whatever their
+        case."""
         plain = _plain(phrase)
         known = (_plain(text) for text in (*self.known, self._asked))
         return self.says(phrase) or any(plain in text for text in known) or self.with_id(phrase) is not None
 
     def has_word(self, stem: str) -> bool:
-        """Whether a passage, what is known of it, or the question has a word with this stem."""
+        """Say whether a passage, what is known of it, or the question has a word with this stem."""
         return stem in self._stems
 
     def has_name(self, written: str) -> bool:
-        """Whether a passage or the question has these characters as a word: "WHO" is no "who"."""
+        """Say whether a passage or the question has these characters as a word: "WHO" is no "who"."""
         return self.finds(re.compile(rf"(?<!\w){re.escape(written)}(?!\w)"))
 
     @cached_property
@@ -91,7 +92,7 @@ class Library:
         return content_words("\n".join([*self.texts, *self.known, self._asked, *self.ids]))
 
     def quotes(self, words: str) -> bool:
-        """Whether a passage or the question has most of the words of a quotation."""
+        """Say whether a passage or the question has most of the words of a quotation."""
         wanted = content_words(words)
         texts = (*self.texts, self._asked)
         return not wanted or any(len(wanted & content_words(text)) >= MOST * len(wanted) for text in texts)
@@ -103,7 +104,7 @@ class Library:
         return [one for text in texts for one in find_values(text) if one.kind == "date"]
 
     def says_exactly(self, written: str) -> bool:
-        """Whether a passage has these characters."""
+        """Say whether a passage has these characters."""
         return bool(
             self._once(
                 "exactly", written, lambda: (k for k, text in enumerate(self.texts) if written in text)
@@ -111,16 +112,16 @@ class Library:
         )
 
     def named(self, name: str) -> tuple[int, ...]:
-        """The passages of a document, or else those that speak of it."""
+        """Return the passages of a document, or else those that speak of it."""
         return self.titled(name) or self.mentioned(name)
 
     def titled(self, name: str) -> tuple[int, ...]:
-        """The passages of a document: those whose title has all the words of its name, or else is part of it
-        where some passage says the rest. A version counts where both have one."""
+        """Return the passages of a document: those whose title has all the words of its name, or else is part
+        of it where some passage says the rest. A version counts where both have one."""
         return self._once("titled", name, lambda: self._titled(name))
 
     def mentioned(self, name: str) -> tuple[int, ...]:
-        """The passages that have a name, or the words that its capitals stand for."""
+        """Return the passages that have a name, or the words that its capitals stand for."""
         return self._once("mentioned", name, lambda: self._mentioned(name))
 
     def _once(self, way: str, text: str, look: Callable[[], Iterable[int]]) -> tuple[int, ...]:
@@ -182,7 +183,7 @@ class Library:
 
 
 def _is_part(number: str, other: str) -> bool:
-    """Whether a cited number is one that a passage has: 4 where it has 4.2, 17(1) where it has 17."""
+    """Say whether a cited number is one that a passage has: 4 where it has 4.2, 17(1) where it has 17."""
     return within(other, number) or ("(" in number and within(number, other))
 
 

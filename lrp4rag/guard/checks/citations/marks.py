@@ -90,7 +90,7 @@ def find_superscripts(text: str, library: Library) -> Iterator[Citation]:
 
 
 def numbered(match: re.Match[str], library: Library, form: Format, numbers: list[int]) -> Citation:
-    """A mark that cites passages by their numbers."""
+    """Return a mark that cites passages by their numbers."""
     return Citation(*match.span(), form, *_resolved(library, numbers))
 
 
@@ -108,8 +108,8 @@ def _resolved(library: Library, numbers: list[int]) -> tuple[tuple[Part, ...], s
 
 
 def _numbers(written: str, count: int) -> list[int]:
-    """Each number of a list, ranges filled; so many at most that none of a long range is lost that exists,
-    and one that does not exist is kept."""
+    """Return each number of a list, ranges filled; so many at most that none of a long range is lost that
+    exists, and one that does not exist is kept."""
     numbers: list[int] = []
     for match in _ONE.finditer(written):
         number = int(match["number"])
@@ -128,7 +128,7 @@ def _before_the(text: str, start: int) -> int:
 
 
 def _is_index(text: str, match: re.Match[str], library: Library) -> bool:
-    """Whether it stands behind a name as in a program: `a[0]`, `rows[1].name`, `f()[2]`."""
+    """Say whether it stands behind a name as in a program: `a[0]`, `rows[1].name`, `f()[2]`."""
     before = re.search(r"(?:\w|\(\)){1,40}\Z", text[max(match.start() - 40, 0) : match.start()])
     if before is None:
         return False
@@ -157,7 +157,7 @@ def _is_interval(text: str, match: re.Match[str], library: Library) -> bool:
 
 
 def _is_power(text: str, start: int, library: Library) -> bool:
-    """Whether a raised number is part of what it stands behind: "10⁵", "km²", "x²"."""
+    """Say whether a raised number is part of what it stands behind: "10⁵", "km²", "x²"."""
     word = re.search(r"[^\W_]{0,30}\Z", text[max(start - 30, 0) : start])
     before = word[0] if word else ""
     if not before:

@@ -164,7 +164,7 @@ def _named(
 
 
 def _is_inline(text: str, match: re.Match[str]) -> bool:
-    """Whether a link is a part of the sentence: not behind it in brackets, and not a bare number."""
+    """Say whether a link is a part of the sentence: not behind it in brackets, and not a bare number."""
     if in_brackets(text, match.start()) or match["text"].strip("[]").isdigit():
         return False
     return is_cited(text, match.start(), match.end())
@@ -179,7 +179,7 @@ def _is_source(text: str, start: int, end: int) -> bool:
 
 
 def _end(text: str, end: int) -> int:
-    """The end of a name with its version or year."""
+    """Return the end of a name with its version or year."""
     for pattern in (_SUFFIX, _YEAR, _NUMBER):
         match = pattern.match(text, end, end + 40)
         if match is not None:

@@ -92,7 +92,7 @@ class Supporter:
         )
 
     def has_some(self, claim: str, parts: Sequence[Part]) -> bool:
-        """Whether parts say at least something of a claim."""
+        """Say whether parts say at least something of a claim."""
         claim = claim[:LONGEST_CLAIM]
         values = [one for one in find_values(claim, self._context) if _is_hard(one)]
         cited = self._places(parts)
@@ -183,7 +183,7 @@ class Supporter:
 
 
 def _is_hard(value: Value) -> bool:
-    """Whether it must stand in what is cited: figures and dates, and names with digits."""
+    """Say whether it must stand in what is cited: figures and dates, and names with digits."""
     if value.kind == "name":
         return bool(re.search(r"\d", value.text))
     return value.kind in ("date", "time") or (value.kind == "quantity" and value.text.lower() != "one")

@@ -143,7 +143,7 @@ def _price(some: _Place) -> Extent | None:
 
 
 def _denied(sentence: _Place, place: _Place, other: _Place) -> tuple[Disagreement, Span] | None:
-    """A word with an opposite, or a verb, which the other passage denies of the same."""
+    """Return a word with an opposite, or a verb, which the other passage denies of the same."""
     for one in sentence.polarity:
         kept = next((y for y in place.polarity if y.key == one.key), None)
         plain = kept is None and one.key[1] == 0 and not any(y.key[1] for y in place.polarity)
@@ -169,7 +169,8 @@ def _denied(sentence: _Place, place: _Place, other: _Place) -> tuple[Disagreemen
 
 
 def _verb_behind(negation: Value, place: _Place) -> str:
-    """The stem of what a word with a "not" denies: the next one with content, "be" and the like left out."""
+    """Return the stem of what a word with a "not" denies: the next one with content, "be" and the like left
+    out."""
     tokens = (token for token in place.statement.tokens if token.start >= negation.end)
     return next((token.stem for token in tokens if token.stem), "")
 

@@ -71,7 +71,7 @@ class Conflicts:
     def _disagreements(
         self, inputs: CheckInput, some: Sequence[Statement]
     ) -> Iterator[tuple[Pair, Disagreement]]:
-        """Each pair of values once in two passages."""
+        """Yield each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
         unequal: list[Pair] = []
         pairs = list(aligned(some, self.share, inputs.tick))

@@ -46,8 +46,8 @@ class Disagreement:
 def disagreement(
     one: Statement, other: Statement, *, strict: bool = False, several: bool = False
 ) -> Disagreement | None:
-    """The value that is another in an otherwise equal statement; of polarity, where no value is. `several`
-    values may be others, as in two versions of one text."""
+    """Return the value that is another in an otherwise equal statement; of polarity, where no value is.
+    `several` values may be others, as in two versions of one text."""
     mine, theirs = list(extents(one.text, one.values)), list(extents(other.text, other.values))
     for a in mine:
         for b in theirs:
@@ -65,7 +65,7 @@ def disagreement(
 
 
 def _may_differ(a: Extent, mine: Sequence[Extent], b: Extent, theirs: Sequence[Extent]) -> bool:
-    """Whether they are alike and differ, and neither sentence has the other's value elsewhere."""
+    """Say whether they are alike and differ, and neither sentence has the other's value elsewhere."""
     if not alike(a, b) or not differ(a, b):
         return False
     return not any(alike(a, x) and not differ(a, x) for x in theirs) and not any(
@@ -74,7 +74,7 @@ def _may_differ(a: Extent, mine: Sequence[Extent], b: Extent, theirs: Sequence[E
 
 
 def _is_stated(statement: Statement, extent: Extent) -> bool:
-    """Whether a sentence states it: a date at its beginning is a period, a name there the subject, unless
+    """Say whether a sentence states it: a date at its beginning is a period, a name there the subject, unless
     only one can be, and the number of a section is its name."""
     before = statement.text[: extent.start]
     if extent.kind == "date" or (extent.kind == "name" and extent.first.unit != "code"):
@@ -119,7 +119,7 @@ def _nothing_else(
 
 
 def _spans_opposed(sides: tuple[Side, Side]) -> Iterator[bool]:
-    """Whether words with an opposite, such as "not" or "without", tell the statements apart."""
+    """Say whether words with an opposite, such as "not" or "without", tell the statements apart."""
     first, second = (_polarity(side) for side in sides)
     for p in first:
         for q in second:
@@ -184,7 +184,7 @@ def _span(value: Value) -> Span:
 
 
 def with_verb(statement: Statement, span: Span) -> Span:
-    """A "not" or an auxiliary with what it denies or states: "are not allowed"."""
+    """Return a "not" or an auxiliary with what it denies or states: "are not allowed"."""
     after = next((token for token in statement.tokens if token.start >= span[1]), None)
     if after is None or not after.stem or statement.text[span[1] : after.start].strip():
         return span

@@ -13,18 +13,19 @@ _VERSION = re.compile(r"v?\d+")
 
 
 def are_versions(one: Source, other: Source) -> bool:
-    """Whether they are of two versions of one document."""
+    """Say whether they are of two versions of one document."""
     return _same_document(one, other) and not _same_version(one, other)
 
 
 def are_of_one_text(one: Source, other: Source) -> bool:
-    """Whether they are known to be of the same version of one document, which rarely contradicts itself."""
+    """Say whether they are known to be of the same version of one document, which rarely contradicts
+    itself."""
     return _same_document(one, other) and _same_version(one, other) and one.version is not None
 
 
 def are_siblings(one: Source, other: Source) -> bool:
-    """Whether their titles tell two documents of one kind: "Drill X2 Manual" and "Drill X5 Manual", but not
-    "Leave Policy v2" and "Leave Policy v3"."""
+    """Say whether their titles tell two documents of one kind: "Drill X2 Manual" and "Drill X5 Manual", but
+    not "Leave Policy v2" and "Leave Policy v3"."""
     first, second = (set(_words(source.title)) for source in (one, other))
     only = (first - second, second - first)
     differ = all(any(not _VERSION.fullmatch(word) for word in words) for words in only)
@@ -32,8 +33,8 @@ def are_siblings(one: Source, other: Source) -> bool:
 
 
 def names_one(question: str, one: Source, other: Source) -> bool:
-    """Whether the question names something that only one of them names, where the other names something else:
-    they are about different things, and do not contradict each other."""
+    """Say whether the question names something that only one of them names, where the other names something
+    else: they are about different things, and do not contradict each other."""
     texts = [f"{source.title or ''} {source.text}" for source in (one, other)]
     known = [_folded(text) for text in texts]
     for name in find_names(question, " ".join(texts)):

@@ -19,8 +19,8 @@ MOST = 64
 def contradicting(
     model: str, pairs: Sequence[tuple[Statement, Statement]], tick: Callable[[], None]
 ) -> Iterator[tuple[Statement, Statement]]:
-    """The first `MOST` pairs' that contradict each other in both directions. Raises `InputError` where the
-    model cannot be loaded."""
+    """Yield the first `MOST` pairs' that contradict each other in both directions. Raises `InputError` where
+    the model cannot be loaded."""
     score = scorer(model)
     for one, other in pairs[:MOST]:
         tick()

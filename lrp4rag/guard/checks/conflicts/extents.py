@@ -60,7 +60,7 @@ def extents(text: str, values: Sequence[Value]) -> Iterator[Extent]:
 
 
 def alike(one: Extent, other: Extent) -> bool:
-    """Whether both could fill the same slot."""
+    """Say whether both could fill the same slot."""
     if not comparable(one.first, other.first):
         return False
     nouns = [set(side.first.noun.split()) for side in (one, other)]
@@ -68,7 +68,7 @@ def alike(one: Extent, other: Extent) -> bool:
 
 
 def differ(one: Extent, other: Extent) -> bool:
-    """Whether both cannot be true of one thing; neither where one contains or rounds the other."""
+    """Say whether both cannot be true of one thing; neither where one contains or rounds the other."""
     if one.kind == other.kind == "time" and one.is_range and other.is_range:
         return one.limits != other.limits  # "from 12:00 to 15:00" against "from 13:00 to 14:00"
     if one.kind in ("quantity", "time"):
@@ -84,14 +84,14 @@ def differ(one: Extent, other: Extent) -> bool:
 
 
 def same(one: Extent, other: Extent) -> bool:
-    """Whether they say the same; names that share a word may not ("Vaccine A", "Vaccine B")."""
+    """Say whether they say the same; names that share a word may not ("Vaccine A", "Vaccine B")."""
     if one.kind == "name":
         return agree(one.first, other.first) and agree(one.last, other.last)
     return alike(one, other) and not differ(one, other)
 
 
 def _are_one(text: str, one: Value, other: Value) -> bool:
-    """Whether two values are the ends of a range, or a place and its country."""
+    """Say whether two values are the ends of a range, or a place and its country."""
     if other.start - one.end > 7 or one.kind != other.kind or one.unit != other.unit:
         return False
     match = _JOINED.fullmatch(text, one.end, other.start)
@@ -119,7 +119,7 @@ def _contains(one: Extent, other: Extent) -> bool:
 
 
 def _rounds(one: Extent, other: Extent) -> bool:
-    """Whether one is the other as people write it: rounded, hedged, in another unit."""
+    """Say whether one is the other as people write it: rounded, hedged, in another unit."""
     if one.kind != "quantity" or one.is_range or other.is_range:
         return False
     a, b = one.first, other.first

@@ -40,10 +40,9 @@ _REASON = re.compile(r", (?:since|because|as)\b", re.IGNORECASE)
 def of_the_same(
     one: Statement, other: Statement, found: Disagreement, asked: frozenset[str], *, strict: bool = False
 ) -> bool:
-    """Whether nothing tells what two sentences speak of apart, in their clauses and beside the words that are
-    `asked` for: no group of people, condition, name or date that one
-    has alone, and no word that each has another of before or behind the same word; with `strict` none that
-    one of them has."""
+    """Say whether nothing tells what two sentences speak of apart, in their clauses and beside the words that
+    are `asked` for: no group of people, condition, name or date that one has alone, and no word that each has
+    another of before or behind the same word; with `strict` none that one of them has."""
     mine = _exclusive(one, other, found.one, asked)
     theirs = _exclusive(other, one, found.other, asked)
     sides = ((one, mine, found.one), (other, theirs, found.other))
@@ -72,14 +71,16 @@ def _exclusive(one: Statement, other: Statement, span: Span, asked: frozenset[st
 
 
 def _clause(one: Statement, span: Span) -> Span:
-    """The characters of the clause that a value is in: what a comma before "since" begins is a reason."""
+    """Return the characters of the clause that a value is in: what a comma before "since" begins is a
+    reason."""
     ends = [match.start() for match in (*CLAUSE.finditer(one.text), *_REASON.finditer(one.text))]
     start = max((end for end in ends if end <= span[0]), default=0)
     return start, min((end for end in ends if end >= span[1]), default=len(one.text))
 
 
 def _narrows(one: Statement, tokens: Sequence[Token], span: Span, *, values: bool) -> bool:
-    """Whether words that the other lacks are a condition, a name or a time, or with `values` an amount."""
+    """Say whether words that the other lacks are a condition, a name or a time, or with `values` an
+    amount."""
     for token in tokens:
         before = one.text[max(token.start - 30, 0) : token.start]
         condition = list(_CONDITION.finditer(before))
@@ -98,7 +99,7 @@ def _among(value: Value, tokens: Sequence[Token]) -> bool:
 
 
 def _joined(one: Statement, tokens: Sequence[Token], shared: frozenset[str]) -> set[tuple[str, bool]]:
-    """The shared words that a word which the other lacks stands right before, or behind."""
+    """Return the shared words that a word which the other lacks stands right before, or behind."""
     every = [token for token in one.tokens if token.stem]
     alone = {token.start for token in tokens}
     found = set()

@@ -71,9 +71,9 @@ class Side:
 
 
 def same_slot(one: Side, other: Side, *, strict: bool, several: bool) -> bool:
-    """Whether nothing tells what they speak of apart: no word of the one stands in place of one of the other,
-    and neither has a condition or a modifier that the other lacks. With `strict` no word
-    more at all; with `several` what stands before may have changed in part."""
+    """Say whether nothing tells what they speak of apart: no word of the one stands in place of one of the
+    other, and neither has a condition or a modifier that the other lacks. With `strict` no word more at all;
+    with `several` what stands before may have changed in part."""
     if not _same_lead(one.statement, other.statement, several):
         return False
     mine, theirs = _only(one, other), _only(other, one)
@@ -92,8 +92,8 @@ def same_slot(one: Side, other: Side, *, strict: bool, several: bool) -> bool:
 
 
 def _same_lead(one: Statement, other: Statement, several: bool) -> bool:
-    """Whether headings, or what "it" stands for, are the same where both have them; one side's may be in the
-    other's sentence."""
+    """Say whether headings, or what "it" stands for, are the same where both have them; one side's may be in
+    the other's sentence."""
     if not one.lead_stems or not other.lead_stems:
         short, full = (one, other) if one.points_back else (other, one)
         return not short.points_back or bool(short.lead_stems & full.stems)
@@ -127,7 +127,7 @@ def _only(side: Side, other: Side) -> list[Token]:
 
 
 def _restricts(side: Side, token: Token, shared: Collection[str]) -> bool:
-    """Whether a word makes a condition ("on public holidays"), or tells a noun from others ("part-time
+    """Say whether a word makes a condition ("on public holidays"), or tells a noun from others ("part-time
     employees")."""
     tokens = side.statement.tokens
     at = tokens.index(token)

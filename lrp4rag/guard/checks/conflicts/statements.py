@@ -100,7 +100,8 @@ class Statement:
 
 
 def statements(sources: Sequence[Source], tick: Callable[[], None]) -> list[Statement]:
-    """All sentences of all passages, up to their first `LONGEST` characters. Only the words are read yet."""
+    """Return all sentences of all passages, up to their first `LONGEST` characters. Only the words are read
+    yet."""
     return [one for number, source in enumerate(sources) for one in _of_passage(number, source.text, tick)]
 
 
@@ -123,7 +124,7 @@ def _of_passage(number: int, text: str, tick: Callable[[], None]) -> Iterator[St
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
-    """Whether a line stands alone, is short and has no full stop."""
+    """Say whether a line stands alone, is short and has no full stop."""
     alone = (start == 0 or text[start - 1] in "\n\r") and text[end : end + 1] in ("\n", "\r")
     return alone and bool(_HEADING.match(text, start, end))
 

@@ -62,7 +62,7 @@ def _polarity(
 
 
 def _nearness(first: set[str], statement: Statement) -> float:
-    """The part of the shorter one's words that the other has; words of values count in neither."""
+    """Return the part of the shorter one's words that the other has; words of values count in neither."""
     second = _words(statement)
     return len(first & second) / max(min(len(first), len(second)), 1)
 

@@ -186,7 +186,7 @@ class _Words:
         return (self.at(k), self.at(k + 1)) in _PHRASES
 
     def strong(self, k: int) -> bool:
-        """Whether a clause with a statement of its own begins there."""
+        """Say whether a clause with a statement of its own begins there."""
         word = self.at(k)
         if word == "provided":
             return self.at(k + 1) == "that" or self.at(k - 1) == ","
@@ -227,7 +227,7 @@ def clauses(text: str, values: Sequence[Value], tick: Callable[[], None] = lambd
 
 
 def _predicates(words: _Words, listed: set[int], tick: Callable[[], None]) -> set[int]:
-    """The words at which a clause or an item of a list begins."""
+    """Return the words at which a clause or an item of a list begins."""
     cuts: set[int] = set()
     since = 0
     verb = value = leading = relative = False
@@ -263,7 +263,8 @@ def _predicates(words: _Words, listed: set[int], tick: Callable[[], None]) -> se
 
 
 def _begins(words: _Words, k: int, after: int, verb: bool, value: bool, leading: bool) -> bool:
-    """Whether a clause begins at or after the stop `k`; `verb`, `value`: whether the one before has them."""
+    """Say whether a clause begins at or after the stop `k`; `verb`, `value`: whether the one before has
+    them."""
     word = words.at(k)
     ahead = words.verb_ahead[after] or words.value_ahead[after]
     if word in {";", "\u2013", "\u2014"}:
@@ -287,12 +288,12 @@ def _begins(words: _Words, k: int, after: int, verb: bool, value: bool, leading:
 
 
 def _begins_at_comma(words: _Words, k: int) -> bool:
-    """Whether a relative clause follows: ", which" or ", in which"."""
+    """Say whether a relative clause follows: ", which" or ", in which"."""
     return not _decides(words, k + 1) and not _RELATIVE.isdisjoint((words.at(k + 1), words.at(k + 2)))
 
 
 def _decides(words: _Words, k: int) -> bool:
-    """Whether the word after a comma tells whether a clause begins."""
+    """Say whether the word after a comma tells whether a clause begins."""
     word = words.at(k)
     return word in CONJUNCTIONS or word in _STRONG or word in _WEAK or words.phrase(k)
 
@@ -309,8 +310,8 @@ def _continues(words: _Words, k: int) -> bool:
 
 
 def _lists(words: _Words) -> set[int]:
-    """The commas and the conjunction between three or more short items, after the words that they are said
-    with."""
+    """Return the commas and the conjunction between three or more short items, after the words that they are
+    said with."""
     listed: set[int] = set()
     run: list[int] = []
     last = 0
@@ -338,7 +339,8 @@ def _lists(words: _Words) -> set[int]:
 
 
 def _amounts(text: str, words: _Words, cuts: set[int], tick: Callable[[], None]) -> set[int]:
-    """The words at which the phrase of an amount begins that follows another one in the same clause."""
+    """Return the words at which the phrase of an amount begins that follows another one in the same
+    clause."""
     borders = sorted(cuts)
     found: set[int] = set()
     border = 0
@@ -357,7 +359,8 @@ def _amounts(text: str, words: _Words, cuts: set[int], tick: Callable[[], None])
 
 
 def _are_one(text: str, one: Value, other: Value) -> bool:
-    """Whether two amounts make one: the ends of a range, a part of a whole, a date and its time of day."""
+    """Say whether two amounts make one: the ends of a range, a part of a whole, a date and its time of
+    day."""
     if other.start - one.end > 12:
         return False
     between = text[one.end : other.start]
@@ -371,7 +374,7 @@ def _are_one(text: str, one: Value, other: Value) -> bool:
 
 
 def _is_bare(value: Value) -> bool:
-    """Whether it is a number alone: what it counts stands behind the next one."""
+    """Say whether it is a number alone: what it counts stands behind the next one."""
     return value.kind == "quantity" and not value.unit and not value.noun
 
 
@@ -397,8 +400,8 @@ def _phrase_of(words: _Words, k: int, m: int) -> int | None:
 
 
 def _between(text: str, words: _Words, cuts: list[int]) -> list[Clause]:
-    """The stretches between the cuts, without the signs and conjunctions around them. A subject that stands
-    alone before a relative clause is the head of what follows it."""
+    """Return the stretches between the cuts, without the signs and conjunctions around them. A subject that
+    stands alone before a relative clause is the head of what follows it."""
     found: list[Clause] = []
     head: Span | None = None
     for first, last in pairwise([0, *cuts, len(words)]):

@@ -73,7 +73,7 @@ class Statement:
 
 
 def statements(text: str) -> list[Statement]:
-    """The main clauses of a sentence with their conditions, in its order."""
+    """Return the main clauses of a sentence with their conditions, in its order."""
     found: list[Statement] = []
     for start, end in _main_clauses(text):
         spans = list(_conditions(text, start, end))
@@ -89,12 +89,12 @@ def statements(text: str) -> list[Statement]:
 
 
 def grants(text: str) -> bool:
-    """Whether a sentence says what one may, must or gets; what happened once has no conditions left."""
+    """Say whether a sentence says what one may, must or gets; what happened once has no conditions left."""
     return bool(_GRANTS.search(text)) and not _PAST.search(text)
 
 
 def has_sign(text: str) -> bool:
-    """Whether a sentence may be the condition of another one."""
+    """Say whether a sentence may be the condition of another one."""
     return bool(_SIGN.search(text) or _ORDERS.search(text))
 
 
@@ -110,7 +110,8 @@ def _main_clauses(text: str) -> Iterator[Span]:
 
 
 def _conditions(text: str, start: int, end: int) -> Iterator[Span]:
-    """The conditions of a main clause. A weak sign inside a condition is a part of it: "must end within"."""
+    """Yield the conditions of a main clause. A weak sign inside a condition is a part of it: "must end
+    within"."""
     sure = grants(text[start:end])
     begin = close = -1
     for match in _SIGN.finditer(text, start, end):
@@ -126,7 +127,7 @@ def _conditions(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _before(text: str, start: int, begin: int) -> str:
-    """The second of two predicates, where a condition follows it without a comma; "" otherwise."""
+    """Return the second of two predicates, where a condition follows it without a comma; "" otherwise."""
     if text[:begin].rstrip().endswith(","):
         return ""
     verbs = [match.start(1) for match in _PREDICATE.finditer(text, start, begin) if _is_verb(match[1])]

@@ -43,7 +43,7 @@ class Facts:
 
 
 def fact_score(findings: Iterable[Finding]) -> float | None:
-    """The share of judged facts that are grounded; None where none was judged."""
+    """Return the share of judged facts that are grounded; None where none was judged."""
     judged = [one.kind == "grounded" for one in findings if one.kind in ("grounded", "ungrounded")]
     return sum(judged) / len(judged) if judged else None
 

@@ -39,8 +39,8 @@ class Fact:
 
 
 def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fact]:
-    """The claims of a response, in its order; a sentence that states nothing has none. `tick` is called in
-    every loop, and may raise."""
+    """Return the claims of a response, in its order; a sentence that states nothing has none. `tick` is
+    called in every loop, and may raise."""
     text = whole(response)
     sentences = sentences_in(text)
     text = blanked(text, _CITED)  # is no part of what is stated
@@ -66,7 +66,7 @@ def stated(response: str, tick: Callable[[], None] = lambda: None) -> list[Span]
 
 
 def _by_sentence(response: str, sentences: Sequence[Span]) -> Iterator[list[Value]]:
-    """The values of each sentence, with its offsets."""
+    """Yield the values of each sentence, with its offsets."""
     values, first = find_values(response), 0
     for start, end in sentences:
         while first < len(values) and values[first].start < start:
@@ -121,7 +121,7 @@ def _amounts(text: str, values: Sequence[Value]) -> list[Value]:
 
 
 def _rows(text: str) -> Iterator[Clause]:
-    """The cells of a row of a table, each said of the first one."""
+    """Yield the cells of a row of a table, each said of the first one."""
     cells = [match.span() for match in re.finditer(r"[^\s|](?:[^|\n]*[^\s|])?", text)]
     if len(cells) == 1:
         yield Clause(*cells[0])
@@ -130,5 +130,5 @@ def _rows(text: str) -> Iterator[Clause]:
 
 
 def _is_ruler(text: str) -> bool:
-    """Whether it is the line under the head of a table."""
+    """Say whether it is the line under the head of a table."""
     return "|" in text and _RULER.fullmatch(text) is not None

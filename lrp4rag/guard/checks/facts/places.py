@@ -36,8 +36,8 @@ class Places:
     def resting(
         self, words: Iterable[str], values: Sequence[Value] = (), passage: int | None = None
     ) -> list[tuple[int, float]]:
-        """The numbers of the sentences of the passages (or of the one) that some words and values rest on,
-        and which share of the words each has, the best first; none where none has `ENOUGH`."""
+        """Return the numbers of the sentences of the passages (or of the one) that some words and values rest
+        on, and which share of the words each has, the best first; none where none has `ENOUGH`."""
         wanted = {word: max(self.index.rarity(word), 0.1) for word in sorted(words)}
         total = sum(wanted.values())
         shares: dict[int, float] = defaultdict(float)
@@ -53,7 +53,7 @@ class Places:
 
 
 def _agreed(place: Place, values: Sequence[Value]) -> float:
-    """The share of some values that a sentence has too; 0 of none."""
+    """Return the share of some values that a sentence has too; 0 of none."""
     if not values:
         return 0.0
     return sum(any(agree(one, value) for one in place.values) for value in values) / len(values)

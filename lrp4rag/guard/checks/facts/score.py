@@ -57,7 +57,7 @@ def contradictions_of(fact: Fact, spans: Sequence[SuspectSpan]) -> list[Contradi
 
 
 def sentence_of(fact: Fact, verdict: Verdict) -> Sentence | None:
-    """The verdict's sentence that the fact begins in; None where there is none."""
+    """Return the verdict's sentence that the fact begins in; None where there is none."""
     number = bisect_right(verdict.sentences, fact.start, key=lambda one: one.end)
     found = verdict.sentences[number] if number < len(verdict.sentences) else None
     return found if found is not None and found.start < fact.end else None

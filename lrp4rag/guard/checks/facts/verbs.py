@@ -97,8 +97,8 @@ PLAIN = frozenset(_PLAIN.split())
 
 
 def finite_verbs(words: list[str]) -> list[bool]:
-    """Which of the words (and signs) of a sentence, in small letters, are finite verbs, as far as can be
-    told. A plain form counts after a subject pronoun, a conjunction or a comma, and at the beginning."""
+    """Return which of the words (and signs) of a sentence, in small letters, are finite verbs, as far as can
+    be told. A plain form counts after a subject pronoun, a conjunction or a comma, and at the beginning."""
     return [_is_finite(words, k) for k in range(len(words))]
 
 
@@ -119,7 +119,7 @@ def _is_finite(words: list[str], k: int) -> bool:
 
 
 def _before(words: list[str], k: int) -> str:
-    """The word before, without an adverb between; "" at the beginning."""
+    """Return the word before, without an adverb between; "" at the beginning."""
     for word in reversed(words[max(k - 3, 0) : k]):  # no more than two adverbs: texts may be made of them
         if word not in ADVERBS:
             return word

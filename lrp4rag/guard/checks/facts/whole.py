@@ -8,5 +8,6 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def whole(text: str) -> str:
-    """The text with a replacement character for each half of one, which nothing can encode; as long."""
+    """Return the text with a replacement character for each half of one, which nothing can encode; as
+    long."""
     return _HALVES.sub("\ufffd", text)

@@ -41,7 +41,7 @@ class Wording:
     telling: Counter[str]
 
     def is_like(self, other: Wording) -> bool:
-        """Whether one can stand for the other: they may differ in a few words that tell nothing."""
+        """Say whether one can stand for the other: they may differ in a few words that tell nothing."""
         if self.words == other.words:
             return True
         fewer, more = sorted((len(self.runs), len(other.runs)))
@@ -68,8 +68,8 @@ class Seen:
             self._by_run[run].append(number)
 
     def like(self, wording: Wording, tick: Callable[[], None]) -> int | None:
-        """The first that is like it, by its number; None where none is. It calls `tick` for each that it
-        looks at."""
+        """Return the first that is like it, by its number; None where none is. It calls `tick` for each that
+        it looks at."""
         if (number := self._by_words.get(wording.words)) is not None:
             return number
         # What has `ALIKE` of its runs has one of any that are more than the rest.

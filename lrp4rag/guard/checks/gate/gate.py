@@ -81,7 +81,7 @@ class RetrievalGate:
         return [finding for finding in self.decide(inputs).findings if finding.kind != "no minimum"]
 
     def decide(self, inputs: CheckInput) -> GateResult:
-        """Which passages to keep, and in which order. Raises `OverBudget`."""
+        """Return which passages to keep, and in which order. Raises `OverBudget`."""
         zone = zone_named(self.time_zone) if self.time_zone is not None else inputs.now.tzinfo or UTC
         question = inputs.question
         if len(question) > 2 * _END:
@@ -115,7 +115,7 @@ class RetrievalGate:
 
 
 def _others(passages: Sequence[Passage], drops: Iterable[Finding]) -> list[Passage]:
-    """The passages that are not dropped."""
+    """Return the passages that are not dropped."""
     dropped = {passage.passages[0] for passage in drops}
     return [passage for passage in passages if passage.index not in dropped]
 
@@ -160,7 +160,7 @@ def _below(minimum: float, fit: Iterable[Passage], passages: Iterable[Passage]) 
 
 
 def _duplicates(fit: Sequence[Passage], inputs: CheckInput) -> Iterator[Finding]:
-    """All but the best scored of those that say the same."""
+    """Yield all but the best scored of those that say the same."""
     index, unique = Seen(), list[Passage]()
     for passage in sorted(fit, key=_rank):
         inputs.tick()
@@ -214,7 +214,7 @@ def _scale(minimum: float, passages: Sequence[Passage]) -> Iterator[Finding]:
 
 
 def _middle(remaining: Sequence[Passage]) -> Iterator[Finding]:
-    """The best passage, where readers overlook most; one as good at either end is as well."""
+    """Yield the best passage, where readers overlook most; one as good at either end is as well."""
     scores = [passage.score for passage in remaining if passage.score is not None]
     if not MANY <= len(scores) == len(remaining):
         return
@@ -239,7 +239,7 @@ def _unreadable(passages: Iterable[Passage]) -> Iterator[Finding]:
 
 
 def _is_scaled(passages: Iterable[Passage]) -> bool:
-    """Whether all have a score from 0 to 1."""
+    """Say whether all have a score from 0 to 1."""
     return all(passage.score is not None and 0 <= passage.score <= 1 for passage in passages)
 
 

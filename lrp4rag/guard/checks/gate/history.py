@@ -146,7 +146,7 @@ def _dates(question: str, tense: str, zone: tzinfo) -> Iterator[tuple[Period, st
 
 
 def _is_asked_for(value: Value, before: str, after: str, tense: str, question: str) -> bool:
-    """Whether a date, with what is before and after it, is that of the rules that are asked for."""
+    """Say whether a date, with what is before and after it, is that of the rules that are asked for."""
     if _ONWARDS.search(before):
         return _CHANGE.search(question) is not None
     for pattern, tenses in _BEFORE_A_DATE:
@@ -200,7 +200,7 @@ def _count(written: str) -> int:
 
 
 def _around(periods: list[Period]) -> Period:
-    """The shortest that has them all in it."""
+    """Return the shortest that has them all in it."""
     starts = [period.start for period in periods if period.start is not None]
     ends = [period.end for period in periods if period.end is not None]
     return Period(
@@ -209,7 +209,7 @@ def _around(periods: list[Period]) -> Period:
 
 
 def _earlier(question: str, tense: str) -> str | None:
-    """The words that ask for an earlier version without a date."""
+    """Return the words that ask for an earlier version without a date."""
     match = _EARLIER.search(question)
     if match is not None and tense == "modal" and not _UNDER.search(question[: match.start()]):
         match = None

@@ -48,7 +48,7 @@ class Passage:
         return score if score is not None and math.isfinite(score) else None
 
     def replaces(self, other: Passage) -> bool:
-        """Whether it is newer, if both are of one document: by their versions, or where these are equal,
+        """Say whether it is newer, if both are of one document: by their versions, or where these are equal,
         missing or of two kinds, by the dates from which they are effective."""
         edition, other_edition = self.edition, other.edition
         if (

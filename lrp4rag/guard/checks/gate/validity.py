@@ -35,17 +35,17 @@ class Period:
     end: datetime | None = None
 
     def is_before(self, other: Period) -> bool:
-        """Whether it is over when the other begins."""
+        """Say whether it is over when the other begins."""
         return self.end is not None and other.start is not None and self.end <= other.start
 
     def is_after(self, other: Period) -> bool:
-        """Whether it begins when the other is over."""
+        """Say whether it begins when the other is over."""
         if self.start is None or other.end is None or self.start == other.start:
             return False
         return self.start >= other.end
 
     def has(self, moment: datetime) -> bool:
-        """Whether a moment lies in it."""
+        """Say whether a moment lies in it."""
         return (self.start is None or self.start <= moment) and (self.end is None or moment < self.end)
 
 
@@ -81,7 +81,7 @@ def read_date(text: str, zone: tzinfo) -> Period | None:
 
 
 def zone_named(name: str) -> tzinfo:
-    """The time zone with a name of the IANA. Raises `ValueError`."""
+    """Return the time zone with a name of the IANA. Raises `ValueError`."""
     if name == "UTC":
         return UTC  # known without a database of time zones
     try:

@@ -53,7 +53,7 @@ def edition_of(source: Source) -> Edition | None:
 
 
 def named_versions(text: str) -> Iterator[Edition]:
-    """The versions that a text marks as such: "v2.8", "version 3", "Rev. B", "2nd edition"."""
+    """Return the versions that a text marks as such: "v2.8", "version 3", "Rev. B", "2nd edition"."""
     editions = (read_version(_marked(match)) for match in _MARKED.finditer(text.casefold()))
     return (edition for edition in editions if edition is not None)
 
@@ -77,7 +77,7 @@ def read_version(text: str) -> Edition | None:
 
 
 def without_version(text: str, version: str | None) -> str:
-    """The words of a title or id in small letters, without its version."""
+    """Return the words of a title or id in small letters, without its version."""
     text = _MARKED.sub(" ", text.casefold())
     if version is not None and read_version(version) is not None:
         parts = re.findall(rf"{_PART_OF_A_WORD}+", _unmarked(version[:_LONGEST].casefold().strip()))
@@ -93,7 +93,7 @@ def _unmarked(version: str) -> str:
 
 
 def _marked(match: re.Match[str]) -> str:
-    """The number or letter of a marked version."""
+    """Return the number or letter of a marked version."""
     if match["word"]:
         return str(_ORDINALS.index(match["word"]) + 1)
     return match["number"] or match["letter"] or match["nth"]
