@@ -5,9 +5,8 @@ Decisions are counted as the audit log has them, so that both tell the same. No 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -21,8 +20,9 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.registry import Collector
 
-from lrp4rag.guard.policy import ACTIONS, Reason
+from lrp4rag.guard.checks.registry import CHECKS
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.util.errors import InputError
 
@@ -33,52 +33,6 @@ ProcessCollector(namespace="lrp4rag", registry=REGISTRY)
 Kind = Literal["response", "answer", "sentence", "retrieval"]
 Note = Literal["review", "feedback", "opinion"]
 Stage = Literal["reading", "verdict", "checks", "audit", "first token", "held", "whole"]
-Part = Literal[
-    "verdict", "upstream", "retrieval", "conflicts", "citations", "facts", "omissions", "outdated",
-    "disguise", "planted",
-]  # fmt: skip
-Full = Literal["full", "late"]
-
-OTHER = "other"
-"""Of a label, in the place of a value that is in no set."""
-FINDINGS: dict[str, tuple[str, ...]] = {
-    "retrieval": (
-        "null", "empty", "expired", "not yet effective", "superseded", "below minimum", "duplicate",
-        "history", "no minimum", "middle", "unreadable date",
-    ),
-    "conflicts": ("conflict",),
-    "citations": ("verified", "misattributed", "fabricated"),
-    "facts": ("grounded", "ungrounded", "unjudged"),
-    "omissions": ("omitted",),
-    "outdated": ("outdated",),
-    "disguise": ("disguised",),
-    "planted": ("planted",),
-}  # fmt: skip
-"""Kinds of findings, by check."""
-STAGES: dict[Stage, tuple[Kind | Note, ...]] = {
-    "reading": ("answer",),
-    "verdict": ("response", "sentence"),
-    "checks": ("response", "answer", "sentence", "retrieval"),
-    "audit": (*get_args(Kind), *get_args(Note)),
-    "first token": ("answer",),
-    "held": ("sentence",),
-    "whole": ("response",),
-}
-"""Of what each stage is a part."""
-LABELS: dict[str, tuple[str, ...]] = {
-    "kind": (*get_args(Kind), *get_args(Note)),
-    "action": ACTIONS,
-    "reason": get_args(Reason),
-    "check": tuple(FINDINGS),
-    "finding": tuple(one for found in FINDINGS.values() for one in found),
-    "part": get_args(Part),
-    "stage": tuple(STAGES),
-    "said": ("grounded", "hallucinated", "unclear"),
-    "correction": ("yes", "no", "open"),
-    "why": get_args(Full),
-    "status": tuple(map(str, (400, 401, 403, 404, 405, 413, 415, 422, 429, 499, 500, 501, 502, 503, 504))),
-}
-"""The values that each label may have, beside "other"."""
 
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 10, 30)
 _SHARES = (0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1)
@@ -140,108 +94,95 @@ REVIEWS_WAITING = Gauge("reviews_waiting", "Escalated answers that wait for a re
 REPLICAS = Gauge("replicas", "Replicas that are there; one where the server has no others.", **_OURS)
 REPLICAS.set(1)
 
-_TIMED = {(stage, kind): SECONDS.labels(stage, kind) for stage, kinds in STAGES.items() for kind in kinds}
+
+FAULTS = {
+    "retrieval": "null",
+    "conflicts": "conflict",
+    "citations": "fabricated",
+    "omissions": "omitted",
+    "outdated": "outdated",
+    "disguise": "disguised",
+    "planted": "planted",
+}
+"""Findings by check that alerts and the dashboard look at."""
 
 
 def _begin_at_zero() -> None:
-    """What alerts look at: a counter that begins with its first event shows no increase by it."""
+    """Make what alerts look at: a counter that begins with its first event shows no increase by it."""
     for kind in get_args(Kind):
         DECISIONS.labels(kind, "serve", "grounded")
         DECISIONS.labels(kind, "withhold", "unavailable")
         ABSTAINED.labels(kind)
-        for part in get_args(Part):
+        for check, finding in FAULTS.items():
+            FOUND.labels(kind, check, finding)
+        for part in ("verdict", "upstream", *CHECKS):
             UNAVAILABLE.labels(kind, part)
-        for check, findings in FINDINGS.items():
-            for finding in findings:
-                FOUND.labels(kind, check, finding)
-    for kind, what, correction in product(("review", "feedback"), LABELS["said"][:2], ("yes", "no")):
-        SAID.labels(kind, what, correction)
+    for kind, word, correction in product(
+        ("review", "feedback"), ("grounded", "hallucinated"), ("yes", "no")
+    ):
+        SAID.labels(kind, word, correction)
     for kind, shares in product(("response", "answer"), (FAITHFULNESS, FACT_SCORE)):
         shares.labels(kind)
-    for why in get_args(Full):
+    for why in ("full", "late"):
         QUEUE_REFUSED.labels(why)
-    for status in LABELS["status"]:
+    for status in (401, 422, 429, 502, 503):
         REFUSED.labels(status)
 
 
 _begin_at_zero()
 
 
-def _known(label: str, value: object) -> str:
-    text = str(value)
-    return text if text in LABELS[label] else OTHER
-
-
 def decided(record: Mapping[str, Any]) -> None:
-    """A decision, by its record in the audit log."""
-    kind = _known("kind", record["kind"])
-    DECISIONS.labels(kind, _known("action", record["action"]), _known("reason", record["reason"])).inc()
+    """Count a decision, by its record in the audit log."""
+    kind = record["kind"]
+    DECISIONS.labels(kind, record["action"], record["reason"]).inc()
     for name, shares in (("faithfulness", FAITHFULNESS), ("fact_score", FACT_SCORE)):
         if record.get(name) is not None:
             shares.labels(kind).observe(record[name])
     for name, number in record.get("findings", {}).items():
         check, _, finding = name.partition(": ")
-        FOUND.labels(kind, _known("check", check), _known("finding", finding)).inc(number)
+        FOUND.labels(kind, check, finding).inc(number)
     for check in record.get("unavailable", ()):
-        UNAVAILABLE.labels(kind, _known("part", check)).inc()
+        UNAVAILABLE.labels(kind, check).inc()
     if record.get("abstained"):
         ABSTAINED.labels(kind).inc()
 
 
-def missed(kind: Kind, part: Part = "verdict") -> None:
-    """Something that did not come, and that no record tells."""
+def missed(kind: Kind, part: str = "verdict") -> None:
+    """Count what did not come, and what no record tells."""
     UNAVAILABLE.labels(kind, part).inc()
 
 
 @contextmanager
-def missing(kind: Kind, part: Part = "verdict") -> Iterator[None]:
-    """Counts what raises within, unless it is the request's fault or is refused, which is counted there."""
+def missing(kind: Kind) -> Iterator[None]:
+    """Count a verdict that is missing where something raises within, unless it is the request's fault or is
+    refused, which is counted there."""
     try:
         yield
     except (Problem, InputError):
         raise
     except Exception:
-        missed(kind, part)
+        missed(kind)
         raise
 
 
 def took(stage: Stage, kind: Kind | Note, seconds: float) -> None:
-    """The time of a stage; `STAGES` has what there is."""
-    _TIMED[stage, kind].observe(seconds)
+    SECONDS.labels(stage, kind).observe(seconds)
 
 
-@contextmanager
-def timed(stage: Stage, kind: Kind | Note) -> Iterator[None]:
-    """Takes the time of what is done within, whether it succeeds or not."""
-    started = time.monotonic()
-    try:
-        yield
-    finally:
-        took(stage, kind, time.monotonic() - started)
-
-
-def queued(seconds: float) -> None:
-    """A job has waited for so long."""
-    QUEUED.observe(seconds)
-
-
-def queue_refused(why: Full) -> None:
-    QUEUE_REFUSED.labels(why).inc()
+def timed(stage: Stage, kind: Kind | Note) -> AbstractContextManager[object]:
+    """Take the time of what is done within, whether it succeeds or not."""
+    return SECONDS.labels(stage, kind).time()
 
 
 def refused(status: int) -> None:
-    """A request that was answered with an HTTP status from 400 on."""
-    REFUSED.labels(_known("status", status)).inc()
+    """Count a request that was answered with an HTTP status from 400 on."""
+    REFUSED.labels(status).inc()
 
 
-def audit_failed() -> None:
-    AUDIT_FAILURES.inc()
-
-
-def said(kind: Note, what: str, correction: bool | None) -> None:
-    """What a person said of an answer, and whether that corrects the decision (None: it is open)."""
-    corrects = "open" if correction is None else "yes" if correction else "no"
-    SAID.labels(kind, _known("said", what), corrects).inc()
+def said(kind: Note, word: str, correction: bool | None) -> None:
+    """Count what a person said of an answer, and whether that corrects the decision (None: it is open)."""
+    SAID.labels(kind, word, {None: "open", True: "yes", False: "no"}[correction]).inc()
 
 
 def collected(*, waiting: int, most_waiting: int, reviews: int) -> list[Metric]:
@@ -252,19 +193,19 @@ def collected(*, waiting: int, most_waiting: int, reviews: int) -> list[Metric]:
     return list(REGISTRY.collect())
 
 
-class _Collected:
+class _Collected(Collector):
     """Metrics that were collected before, as `generate_latest` asks for them."""
 
-    def __init__(self, found: Iterable[Metric]) -> None:
-        self._found = found
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        return self._found
+        return self._metrics
 
 
-def exposition(found: Iterable[Metric]) -> bytes:
+def exposition(metrics: Iterable[Metric]) -> bytes:
     """Metrics as Prometheus reads them."""
-    return generate_latest(_Collected(found))
+    return generate_latest(_Collected(metrics))
 
 
 DOOR = "door"
@@ -277,14 +218,13 @@ def joined(replicas: Mapping[str, Iterable[Metric]]) -> bytes:
     """The metrics of several processes as Prometheus reads them, each sample with the name of its `replica`,
     and those of the process itself, which is the door before them."""
     REPLICAS.set(len(replicas))
-    own = [one for one in REGISTRY.collect() if one.name in _DOORS or one.name.startswith(_OF_THE_PROCESS)]
-    found: dict[str, Metric] = {}
-    for replica, counted in ((DOOR, own), *sorted(replicas.items())):
-        for one in counted:
-            if replica != DOOR and one.name in _DOORS:
+    families: dict[str, Metric] = {}
+    for replica, metrics in ((DOOR, REGISTRY.collect()), *sorted(replicas.items())):
+        for metric in metrics:
+            if (metric.name in _DOORS) != (replica == DOOR) and not metric.name.startswith(_OF_THE_PROCESS):
                 continue
-            all_of_it = found.setdefault(one.name, Metric(one.name, one.documentation, one.type))
-            all_of_it.samples += [
-                sample._replace(labels={**sample.labels, "replica": replica}) for sample in one.samples
+            family = families.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+            family.samples += [
+                sample._replace(labels={**sample.labels, "replica": replica}) for sample in metric.samples
             ]
-    return exposition(found.values())
+    return exposition(families.values())

@@ -91,7 +91,7 @@ class Recorder:
             with metrics.timed("audit", kind):
                 await run_in_threadpool(append)
         except Exception as error:  # no fault of the request, and the message may tell where the log is
-            metrics.audit_failed()
+            metrics.AUDIT_FAILURES.inc()
             LOG.error("a decision could not be recorded: %s", type(error).__name__)
             raise Problem(503, "Unavailable", "the decision could not be recorded") from None
 

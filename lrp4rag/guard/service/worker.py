@@ -100,7 +100,7 @@ class ModelWorker:
         """Raise a problem (429) where a job would not be done in `seconds`, or too many wait."""
         full = self.waiting >= self.most_waiting
         if full or (self.waiting and self.seconds_for(self.waiting + 1) > seconds):
-            metrics.queue_refused("full" if full else "late")
+            metrics.QUEUE_REFUSED.labels("full" if full else "late").inc()
             raise busy(self.waiting * self.mean_seconds)
 
     def seconds_for(self, jobs: int) -> float:
@@ -142,7 +142,7 @@ class ModelWorker:
 
     def _timed(self, job: Job[T], submitted: float, gone: threading.Event) -> T:
         started, self._gone = time.monotonic(), gone
-        metrics.queued(started - submitted)
+        metrics.QUEUED.observe(started - submitted)
         try:
             return job(self.detector)
         finally:
