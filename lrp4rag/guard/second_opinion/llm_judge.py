@@ -6,13 +6,9 @@ The client of `openai` is not used: it holds a reply of any size, and logs what 
 from __future__ import annotations
 
 import asyncio
-import math
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import httpx
@@ -30,7 +26,8 @@ LONGEST_MATERIAL = 200_000
 """Characters of question, passages and answer, which are not cut: an answer may rest on what is cut off."""
 MOST_TOKENS = 700
 JSON_ONLY = {"type": "json_object"}
-_TRANSIENT = (httpx.TimeoutException, httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError)
+TRANSIENT: tuple[Failure, ...] = ("unreachable", "busy", "server error")
+"""Failures after which the same request may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +84,8 @@ class LLMJudge:
     """Asks the model `model` of a server at `base` (…/v1), through a client that belongs to the caller.
 
     `seconds` are for everything, tries and waits together. A request is sent `tries` times at most: again
-    where the connection fails, and at status 429 and 5xx, after `Retry-After` where the server gives it, else
-    after `first_wait` seconds, doubled each time. Raises `ValueError` for a key
-    that no header can hold.
+    where the connection fails, and at status 429 and 5xx, after `first_wait` seconds, doubled each time.
+    Raises `ValueError` for a key that no header can hold.
     """
 
     client: httpx.AsyncClient
@@ -114,25 +110,25 @@ class LLMJudge:
         failure: Failure | None = None
         try:
             async with asyncio.timeout(self.seconds):
-                while not answers:
+                while attempts < self.tries:
+                    if attempts:
+                        await asyncio.sleep(self.first_wait * 2 ** (attempts - 1))
                     attempts += 1
-                    try:
-                        answers = read_answers(_content(await self._reply(body)))
-                        failure, wait = (None if answers else "malformed"), None
-                    except _FailedError as error:
-                        failure, wait = error.failure, error.wait
-                    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
-                        failure, wait = "unreachable", math.nan if isinstance(error, _TRANSIENT) else None
-                    if wait is None or attempts == self.tries:
+                    answers, failure = await self._attempt(body)
+                    if failure not in TRANSIENT:
                         break
-                    if math.isnan(wait):
-                        wait = self.first_wait * 2 ** (attempts - 1) + random.uniform(0, self.first_wait)
-                    if wait > started + self.seconds - time.monotonic():
-                        break  # after the deadline
-                    await asyncio.sleep(wait)
         except TimeoutError:
             failure = "deadline"
         return Opinion(answers, self.model, time.monotonic() - started, attempts, failure)
+
+    async def _attempt(self, body: Mapping[str, Any]) -> tuple[Mapping[Name, Answer], Failure | None]:
+        try:
+            answers = read_answers(_content(await self._reply(body)))
+        except _FailedError as error:
+            return {}, error.failure
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL):
+            return {}, "unreachable"
+        return answers, None if answers else "malformed"
 
     def _body(self, chat: list[dict[str, str]]) -> dict[str, Any]:
         body = {"messages": chat, "temperature": 0, "max_tokens": MOST_TOKENS, "response_format": JSON_ONLY}
@@ -153,8 +149,7 @@ class LLMJudge:
         ) as reply:
             status = reply.status_code
             if status == 429 or status >= 500:
-                failure: Failure = "busy" if status == 429 else "server error"
-                raise _FailedError(failure, _retry_after(reply.headers.get("Retry-After", "")))
+                raise _FailedError("busy" if status == 429 else "server error")
             if status != 200:
                 raise _FailedError("refused")
             if reply.headers.get("Content-Encoding", "identity").casefold() != "identity":
@@ -168,11 +163,9 @@ class LLMJudge:
 
 
 class _FailedError(Exception):
-    """`wait`: the same request may succeed in so many seconds (NaN: unknown); None: it never will."""
-
-    def __init__(self, failure: Failure, wait: float | None = None) -> None:
+    def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
-        self.failure, self.wait = failure, wait
+        self.failure = failure
 
 
 class _Message(BaseModel):
@@ -195,17 +188,6 @@ def _content(reply: bytes) -> str:
         return _Completion.model_validate(parse(reply)).choices[0].message.content
     except ValueError:  # pydantic raises one too
         raise _FailedError("malformed") from None
-
-
-def _retry_after(value: str) -> float:
-    """Seconds: the header has a number of them or a date. NaN for neither."""
-    try:
-        if value.isascii() and value.isdigit():
-            return float(value)
-        then = parsedate_to_datetime(value)
-        return max((then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
-    except (ValueError, TypeError, OverflowError):
-        return math.nan
 
 
 def _length(question: str, sources: Sequence[Source], response: str) -> int:

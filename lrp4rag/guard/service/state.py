@@ -146,7 +146,7 @@ async def _second_opinions(
 ) -> Callable[[Decision, Mapping[str, str]], None]:
     """What offers answers to the judge: all that are escalated, and a share of the others. Its opinions are
     records of the log, which no answer waits for."""
-    client = await stack.enter_async_context(httpx.AsyncClient(transport=Bounded(), headers=UNCOMPRESSED))
+    client = await stack.enter_async_context(httpx.AsyncClient())
     key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
     judge = LLMJudge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
     sampler = Sampler(secrets.token_bytes(32), settings.judge_share)

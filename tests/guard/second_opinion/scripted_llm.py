@@ -7,8 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.guard.http_server import Handler, served
 
 GOOD = {"supported": "yes", "contradicted": "no", "cited": "yes", "omitted": "no", "insufficient": "no"}
 
@@ -54,12 +56,9 @@ def serving(script: Script) -> Iterator[str]:
     """The address of a server that follows the script."""
     closing = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
+    class Replies(Handler, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked = self.body()
             reply = script.replies[min(len(script.asked), len(script.replies) - 1)]
             script.asked.append(asked)
             script.headers.append(dict(self.headers.items()))
@@ -85,13 +84,8 @@ def serving(script: Script) -> Iterator[str]:
             while reply.drip and not closing.wait(0.02):
                 self.wfile.write(b" ")
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        closing.set()
-        server.shutdown()
-        server.server_close()
+    with served(Replies) as url:
+        try:
+            yield url
+        finally:
+            closing.set()

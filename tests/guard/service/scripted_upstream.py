@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from random import Random
 from typing import Any
+
+from tests.guard.http_server import Handler, served
 
 
 def chunk(content: str | None = None, finish: str | None = None, **more: Any) -> str:
@@ -62,10 +63,7 @@ class Script:
 def serving(script: Script, models: Sequence[str] = ("m",)) -> Iterator[str]:
     """The address of a server that follows the script."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
+    class Upstream(Handler, BaseHTTPRequestHandler):
         def _reply(self, status: int, body: dict[str, Any]) -> None:
             data = json.dumps(body).encode()
             self.send_response(status)
@@ -78,8 +76,7 @@ def serving(script: Script, models: Sequence[str] = ("m",)) -> Iterator[str]:
             self._reply(200, {"object": "list", "data": [{"id": name} for name in models]})
 
         def do_POST(self) -> None:
-            length = int(self.headers["Content-Length"])
-            script.asked.append(json.loads(self.rfile.read(length)))
+            script.asked.append(self.body())
             script.headers.append(dict(self.headers.items()))
             if script.error is not None or script.status != 200:
                 self._reply(script.status, {"error": script.error or {"message": "no"}})
@@ -94,12 +91,5 @@ def serving(script: Script, models: Sequence[str] = ("m",)) -> Iterator[str]:
             except OSError:
                 pass  # the server has gone
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with served(Upstream) as url:
+        yield url
