@@ -139,16 +139,15 @@ def _around(value: Value, sentence: str, passages: Sequence[str], index: Index, 
     centre = index.places[best]
     neighbours = [index.places[k] for k in (best - 1, best + 1) if 0 <= k < len(index.places)]
     near = [centre, *(place for place in neighbours if place.passage == centre.passage)]
-    values = [value for place in near for value in place.values]
-    quantities = [value for value in values if value.kind == "quantity" and math.isfinite(value.amount)][
-        :_MOST
-    ]
+    values = [other for place in near for other in place.values]
+    finite = (other for other in values if other.kind == "quantity" and math.isfinite(other.amount))
+    quantities = tuple(itertools.islice(finite, _MOST))
     dates = [
-        value for value in values if value.kind == "date" and isinstance(value.key[0], int) and not value.unit
+        other for other in values if other.kind == "date" and isinstance(other.key[0], int) and not other.unit
     ]
-    own_quantities = tuple(value for value in quantities if centre.start <= value.start < centre.end)
+    own_quantities = tuple(other for other in quantities if centre.start <= other.start < centre.end)
     said = passages[centre.passage][centre.start : centre.end]
-    return _Place(value, sentence, said, own_quantities, tuple(quantities), tuple(dates[:_MOST]))
+    return _Place(value, sentence, said, own_quantities, quantities, tuple(dates[:_MOST]))
 
 
 def _sums(place: _Place) -> Iterator[Result]:

@@ -363,18 +363,17 @@ class DetectorChoice:
         )
 
 
+def _detector(others: str = "") -> Decorator:
+    help = f"A trained detector{others}."
+    return click.option("--detector", "detector_name", default="default", metavar="FOLDER", help=help)
+
+
 def detector_options(others: str = "") -> Decorator:
     """Declare a detector's options, as a `DetectorChoice` named `choice`; `others` extends the help."""
     return gathered(
         DetectorChoice,
         "choice",
-        click.option(
-            "--detector",
-            "detector_name",
-            default="default",
-            metavar="FOLDER",
-            help=f"A trained detector{others}.",
-        ),
+        _detector(others),
         advanced(
             "--operating-point",
             type=OperatingPoint(),
@@ -422,13 +421,7 @@ def judge_options(*more: Decorator) -> Decorator:
     return gathered(
         JudgeChoice,
         "choice",
-        click.option(
-            "--detector",
-            "detector_name",
-            default="default",
-            metavar="FOLDER",
-            help="A trained detector.",
-        ),
+        _detector(),
         click.option(
             "--reader", "reader_name", metavar="MODEL", help="Its reader.  [default: that of its card]"
         ),
