@@ -19,7 +19,7 @@ from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.token_folds import FOLDS, FittedStacker, fit_ensemble
+from lrp4rag.training.token_folds import FOLDS, fit_ensemble
 from lrp4rag.training.tokens import Tokens
 
 CLASSIFIER = "tokens"
@@ -48,25 +48,8 @@ def fit_detector(
     source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
     if probabilities is None:
         probabilities = fitted.probabilities
-    return detector_of(ensemble, fitted, rows, tokens, blocks, probabilities, point, annotated, source, seed)
-
-
-def detector_of(
-    ensemble: Ensemble,
-    fitted: FittedStacker,
-    rows: Rows,
-    tokens: Tokens,
-    blocks: Mapping[str, Block],
-    probabilities: NDArray[np.float64],
-    point: str,
-    annotated: NDArray[np.intp] | None,
-    source: str,
-    seed: int = 0,
-) -> FittedDetector:
-    """A detector of what was learned, with its card; `probabilities` are as for `fit_detector`, and `source`
-    says in words where they are from."""
-    made = rows.store.configuration
-    shown = np.arange(len(rows)) if annotated is None else annotated
+    configuration = rows.store.configuration
+    counted = np.arange(len(rows)) if annotated is None else annotated
     labels, values, others = by_set(tokens.labels, probabilities, tokens.sets)
     points = operating_points(labels, values, others)
     # Probabilities hold where both classes of each set count as many, if there are several.
@@ -76,14 +59,14 @@ def detector_of(
         format=FORMAT,
         classifier=CLASSIFIER,
         settings=", ".join(blocks),
-        reader=made.reader,
-        composite=made.composite,
-        target=made.target,
+        reader=configuration.reader,
+        composite=configuration.composite,
+        target=configuration.target,
         input=TokenInput(blocks=dict(blocks), reading=fitted.rule),  # type: ignore[arg-type]
         feature_version=FEATURE_VERSION,
         threshold=points[point].threshold,
-        rows=len(shown),
-        hallucinated=int(tokens.labels[shown].sum()),
+        rows=len(counted),
+        hallucinated=int(tokens.labels[counted].sum()),
         versions=package_versions(),
         operating_points=points,
         faithful_quantiles=faithful_quantiles(labels, values, others),
