@@ -103,7 +103,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, reader_folder: Path) -> Path
     arguments = ["extract", data, "--store", store, "--reader", reader_folder, "--device", "cpu"]
     for line in (
         [*arguments, "--parts", "reading,relevance,segments"],
-        ["store", "export", store, "--array", "by_segment", "--out", folder / "table.parquet"],
+        ["store", "export", store, "--out", folder / "table.parquet"],
     ):
         done = CliRunner().invoke(main, [str(word) for word in line])
         assert done.exit_code == 0, done.output

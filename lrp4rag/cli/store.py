@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import PATH, PLACE, check_written, repeatable
+from lrp4rag.cli.options import PATH, PLACE, check_written
 from lrp4rag.util.terminal import say
 from lrp4rag.util.text import without_secrets
 
@@ -50,22 +50,16 @@ def merge(folders: tuple[Path, ...], out: Path) -> None:
 @store.command()
 @click.argument("folder", type=PATH)
 @click.option("--out", required=True, type=PATH, help="Parquet file to write.")
-@repeatable(
-    "--array",
-    "arrays",
-    metavar="NAME",
-    help="Also write this array of a part, such as by_segment; repeatable.",
-)
-def export(folder: Path, out: Path, arrays: tuple[str, ...]) -> None:
+def export(folder: Path, out: Path) -> None:
     """Write the store as one Parquet table, a row for each response, for pandas, polars or duckdb.
 
     The columns are ids, source, generator, texts, labels, token flags, and per response token R_response,
-    and log-probability, entropy and rank where readings are stored; R_prompt where it is stored. Arrays of
-    more axes are flattened and come with their shape. Needs pyarrow: pip install 'lrp4rag[parquet]'.
+    and log-probability, entropy and rank where readings are stored; R_prompt where it is stored. Needs
+    pyarrow: pip install 'lrp4rag[parquet]'.
     """
     from lrp4rag.training.export import export as run
     from lrp4rag.training.store import EXAMPLES, MANIFEST
 
     check_written(out, (folder / MANIFEST, folder / EXAMPLES))
-    written = run(folder, out, arrays)
+    written = run(folder, out)
     say(f"{written} rows written to {out}")

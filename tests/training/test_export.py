@@ -6,16 +6,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SEGMENTS
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE
 from lrp4rag.training import export as module
 from lrp4rag.training.export import export
 from lrp4rag.training.store import Store, key_of
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from tests.training.labelled import examples
-from tests.training.stored import SENTENCES, SIGNALS, fill, store_of
+from tests.training.stored import fill, store_of
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'lrp4rag[parquet]'")
 
@@ -27,9 +26,9 @@ BASE = [
 ]
 
 
-def exported(store: Store, *arrays: str) -> list[dict]:
+def exported(store: Store) -> list[dict]:
     out = store.folder / "table.parquet"
-    assert export(store.folder, out, arrays) == pq.read_metadata(out).num_rows
+    assert export(store.folder, out) == pq.read_metadata(out).num_rows
     return pq.read_table(out).to_pylist()
 
 
@@ -53,14 +52,14 @@ def test_one_row_for_each_response(tmp_path: Path) -> None:
         assert row["rank"] == list(range(len(words)))
 
 
-@pytest.mark.parametrize("part", [RELEVANCE, READING, PROMPT, SENTENCES])
+@pytest.mark.parametrize("part", [RELEVANCE, READING, PROMPT])
 def test_a_row_whose_file_is_gone_is_named(part: str, tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [READING, PROMPT, SENTENCES])
+    store = store_of(tmp_path, ROWS, [READING, PROMPT])
     store.path(ROWS[2], part).unlink()
     with pytest.warns(LRP4RAGWarning, match=f"1 of 4 responses have no file of {part}.*: {ROWS[2].id}$"):
-        exported(store, "sentences")
+        exported(store)
     store.log_failures({ROWS[2].id: "it is too long"})  # which is known
-    exported(store, "sentences")
+    exported(store)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 256])
@@ -71,45 +70,22 @@ def test_parts_that_rows_lack_are_null(at_once: int, tmp_path: Path, monkeypatch
     faithful = replace(ROWS[1], labels=())
     store = store_of(tmp_path, [bare, faithful])
     store.add_examples(ROWS[2:])
-    fill(store, ROWS[2], [READING, SEGMENTS], 3.0)
-    fill(store, ROWS[3], [PROMPT, SENTENCES], 4.0)
+    fill(store, ROWS[2], [READING], 3.0)
+    fill(store, ROWS[3], [PROMPT], 4.0)
     with pytest.warns(LRP4RAGWarning, match="responses have no file of"):
-        rows = exported(store, "by_segment", "sentences")
-    names = ("logprob", "rank", "by_segment", "by_segment_shape", "R_prompt", "sentences", "sentences_shape")
+        rows = exported(store)
+    names = ("logprob", "rank", "R_prompt")
     assert [[row[name] is None for name in names] for row in rows] == [
-        [True] * 7,
-        [True] * 7,
-        [False] * 4 + [True] * 3,
-        [True] * 4 + [False] * 3,
+        [True] * 3,
+        [True] * 3,
+        [False, False, True],
+        [True, True, False],
     ]
     assert [row["labels"] for row in rows[:3]] == [None, [], []]
     assert rows[3]["labels"] == [{"start": 0, "end": 9, "kind": ""}]
     assert [row["generator"] for row in rows] == [None, "g1", "g1", "g1"]
     assert rows[0]["token_flags"] is None
     assert rows[0]["hallucinated"] is None
-
-
-def test_arrays_of_more_axes_bring_their_shape_and_taken_names_their_part(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ROWS, [SIGNALS, SENTENCES])
-    for row, example in zip(exported(store, "by_segment", "sentences"), ROWS, strict=True):
-        for name, part in (("by_segment", SIGNALS), ("sentences", SENTENCES)):
-            found = np.array(row[name], dtype=np.float32).reshape(row[f"{name}_shape"])
-            np.testing.assert_array_equal(found, store.arrays(example, part)[name])
-    rows = exported(store, "tokens", "logits", "tokens")
-    assert list(rows[0])[len(BASE) :] == [
-        *("sentences_tokens", "sentences_tokens_shape"),
-        *("signals_logits", "signals_logits_shape"),
-    ]
-    assert rows[0]["tokens"] == ROWS[0].response.split(" ")
-    assert rows[0]["sentences_tokens"] == [len(rows[0]["tokens"])]
-
-
-def test_an_unknown_array_is_named_with_those_there_are(tmp_path: Path) -> None:
-    for parts, known in (([SEGMENTS], "by_segment"), ([], "none")):
-        store = store_of(tmp_path / known[:4], ROWS, parts)
-        with pytest.raises(InputError, match=f"no array 'look'.*there are: {known}"):
-            exported(store, "look")
-        assert not list(store.folder.glob("*.parquet")) + list(store.folder.glob(".*"))
 
 
 def test_nothing_to_export(tmp_path: Path) -> None:
