@@ -120,11 +120,6 @@ def test_labels_that_are_absent_and_labels_that_are_empty(tmp_path: Path) -> Non
     assert [example.labels for example in examples] == [None, None, ()]
 
 
-def test_sources_are_the_content_where_none_is_given(tmp_path: Path) -> None:
-    one, same, other = load_examples(write(tmp_path, jsonl(row(), row(response="No."), row(question="Who?"))))
-    assert one.source == same.source != other.source
-
-
 def test_templates(tmp_path: Path) -> None:
     """The template or prompt of a row goes before the one that is given."""
     rows = (row(), row(template="{question}|{context}"), row(prompt="It was in 1901. Not later. When?"))
@@ -371,16 +366,6 @@ def test_ragtruth_records_are_one_passage_as_the_prompt_has_it(tmp_path: Path) -
     assert (example.source, example.labels) == ("30", (Label(3, 6, "Evident Conflict", True),))
 
 
-def test_ragtruth_tasks_may_be_mixed(tmp_path: Path) -> None:
-    responses = [answer(), answer("2", "20"), answer("3", "30")]
-    examples = load_examples(ragtruth(tmp_path, [QA, SUMMARY, DATA2TXT], responses))
-    assert [example.passages[0] for example in examples] == [
-        "It was in 1901.",
-        "A long story about a bridge.",
-        "{'name': 'Bar', 'city': 'Oslo'}",
-    ]
-
-
 # Several responses to one prompt.
 
 
@@ -388,12 +373,6 @@ def several(*responses: object, **changes: object) -> dict[str, object]:
     """A row with these responses; texts are those of responses without anything else."""
     given = [{"response": one} if isinstance(one, str) else one for one in responses]
     return row(response=..., responses=given, **changes)
-
-
-def test_each_response_is_an_example_of_the_same_prompt(tmp_path: Path) -> None:
-    one, two = load_examples(write(tmp_path, jsonl(several("In 1901.", "In 1902."))))
-    assert (one.response, two.response) == ("In 1901.", "In 1902.")
-    assert (one.prompt, one.passages, one.source) == (two.prompt, two.passages, two.source)
 
 
 def test_one_of_several_responses_is_the_example_that_a_row_of_its_own_gives(tmp_path: Path) -> None:
@@ -417,26 +396,6 @@ def test_one_of_several_responses_is_the_example_that_a_row_of_its_own_gives(tmp
 )
 def test_ids_of_several_responses(rows: list[object], ids: list[str], tmp_path: Path) -> None:
     assert [example.id for example in load_examples(write(tmp_path, jsonl(*rows)))] == ids
-
-
-def test_labels_of_several_responses(tmp_path: Path) -> None:
-    labels = [
-        None,
-        [],
-        [{"start": 0, "end": 2, "kind": "number", "implicit_true": True}, {"start": 3, "end": 4}],
-    ]
-    given = several(*({"response": "In 1901.", "labels": one} for one in labels))
-    assert [example.labels for example in load_examples(write(tmp_path, jsonl(given)))] == [
-        None,
-        (),
-        (Label(0, 2, "number", True), Label(3, 4)),
-    ]
-
-
-def test_generators_of_several_responses(tmp_path: Path) -> None:
-    given = several({"response": "a", "generator": "g1"}, "b", {"response": "c", "generator": "g2"})
-    examples = load_examples(write(tmp_path, jsonl(given)))
-    assert [example.generator for example in examples] == ["g1", None, "g2"]
 
 
 def test_a_given_template_and_a_prompt_hold_for_all_responses(tmp_path: Path) -> None:

@@ -88,16 +88,6 @@ def test_text_on_a_pipe_is_plain(generate, speak, options):
         assert words in output
 
 
-@pytest.mark.parametrize("options", [[], ["--stream"]])
-def test_characters_of_several_tokens_are_whole(generate, speak, options):
-    speak("A naïve café 🗼 in 東京.")
-    assert generate(*options).stdout.startswith("A naïve café 🗼 in 東京.\n")
-    *_, last = rows(generate(*options, "--json"))
-    assert (
-        "".join(token["text"] for token in last["tokens"]) == last["response"] == "A naïve café 🗼 in 東京."
-    )
-
-
 def test_control_codes_do_not_reach_the_terminal(generate, speak):
     speak("\x1b[2J gone \x1b]0;x\x07")
     for options in ([], ["--stream"]):
@@ -119,16 +109,6 @@ def test_it_stops_where_relevance_is_low(generate):
     (row,) = rows(generate("--json", "--stop-below", -1e9))
     assert (row["ending"], row["response_tokens"]) == ("length", 8)
     assert "stopped: below 1000000000.0" in generate("--stop-below", 1e9, tokens=20).stdout
-
-
-def test_parts_instead_of_a_file(run, reader_folder, example_file, generate, tmp_path):
-    shown, files = json.loads(example_file.read_text()), []
-    for k, passage in enumerate(shown["passages"]):
-        (tmp_path / f"p{k}.txt").write_text(passage + "\n")
-        files += ["--passage", f"@{tmp_path}/p{k}.txt"]
-    common = ["--reader", reader_folder, "--max-new-tokens", 8, "--json"]
-    (row,) = rows(run("generate", "--question", shown["question"], *files, *common))
-    assert row["tokens"] == rows(generate("--json"))[0]["tokens"]
 
 
 def test_many_examples_and_one_that_fails(generate, tmp_path):

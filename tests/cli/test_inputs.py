@@ -20,15 +20,10 @@ def changed(**fields):
     ("content", "messages"),
     [
         (f"{changed()}\n{changed()}\n{{oops\n", ["line 3", "invalid JSON at column 2"]),
-        ('{\n "question": "Q",\n "passages": [oops]\n}', ["line 3: invalid JSON at column 15"]),
-        (f"{changed()}\n{changed(passages=...)}", ["line 2", "field 'passages'", "required"]),
         (
             changed(labels=[{"start": 3, "end": 99}]),
             ["line 1", "field 'labels[0]'", "3..99 lies outside the response, which has 12 characters"],
         ),
-        (changed().encode() + b'\n{"question": "caf\xe9"}', ["line 2", "invalid UTF-8 at byte"]),
-        ("3", ["line 1", "expected a JSON object, found int"]),
-        ("", ["no examples"]),
     ],
 )
 def test_bad_rows(run, tmp_path, content, messages):
@@ -153,19 +148,6 @@ def test_messages_of_the_library_name_options_here(run, example_file, tmp_path):
         stderr = run("attribute", example_file, "--reader", reader, code=2).stderr
         assert f"({option})" in stderr
         assert "=" not in stderr
-
-
-def test_corrupt_and_missing_detectors(run, detector, reader_folder, example_file, tmp_path):
-    common = ["analyse", example_file, "--reader", reader_folder, "--detector"]
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for file in detector.iterdir():
-        content = file.read_bytes()
-        (copy / file.name).write_bytes(content if file.suffix == ".json" else content[:2] + content[2:-40])
-    assert "detector file is corrupt" in run(*common, copy, code=2).stderr
-    (copy / "card.json").write_text("not json")
-    assert "not a detector card" in run(*common, copy, code=2).stderr
-    assert "no detector here" in run(*common, tmp_path / "none", code=2).stderr
 
 
 def test_a_failure_inside_is_exit_code_1(run, tmp_path, example_file):

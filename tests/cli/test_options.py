@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from experiments.cache import Cache
 from lrp4rag.cli import main
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.quiet import QUIET
@@ -88,9 +87,6 @@ def test_what_a_store_holds_is_shown(text: str, run: Any, reader_folder: Path, t
     assert "tokens exceed the reader's" in result.output  # it tells what failed, and why
     result = run("extract", data, "--store", store, "--reader", reader_folder, "--generator", "other", code=2)
     assert not obeyed(result.output)
-
-
-# Extraction that fails.
 
 
 # Numbers.
@@ -263,10 +259,8 @@ def test_no_command_deletes_what_lies_beside_its_output(
     run: Any, reader_folder: Path, example_file: Path, tmp_path: Path
 ) -> None:
     mine = [".notes.tmp", ".thesis.1.tmp", f".card.json.{10**10 - 1}.tmp"]
-    for folder in (tmp_path, tmp_path / "cache"):
-        folder.mkdir(exist_ok=True)
-        for name in mine:
-            (folder / name).write_text("years of work")
+    for name in mine:
+        (tmp_path / name).write_text("years of work")
     store, labelled_file = tmp_path / "new-store", write_jsonl(examples(4), tmp_path / "train.jsonl")
     common = ["--reader", reader_folder]
     run("analyse", example_file, *common, "--detector", "none", "--html", tmp_path / "page.html")
@@ -277,8 +271,7 @@ def test_no_command_deletes_what_lies_beside_its_output(
     run("extract", labelled_file, "--store", store, *common, "--parts", "relevance,segments")
     run("store", "merge", store, "--out", tmp_path / "merged")
     run("store", "info", store)
-    Cache.open(tmp_path / "cache")  # what reproduce, study and compare do with --cache
-    folders = (tmp_path, tmp_path / "cache", store, store / "relevance")
+    folders = (tmp_path, store, store / "relevance")
     assert all((folder / name).read_text() == "years of work" for folder in folders for name in mine)
 
 

@@ -44,18 +44,6 @@ def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tm
     assert run(*common, "--parts", "prompt").stdout == "0 computed, 5 already present, 0 failed\n"
 
 
-def test_the_first_sources_only(run, data, reader_folder, tmp_path):
-    common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder, "--parts", "relevance"]
-    run(*common, "--limit", 2)
-    stored = [row.source for row in Store.existing(tmp_path / "s").examples()]
-    assert set(stored) == set(list(dict.fromkeys(row.source for row in ROWS))[:2])
-    assert len(stored) == sum(row.source in stored for row in ROWS) < len(ROWS)
-    assert (
-        run(*common, "--limit", 99).stdout
-        == f"{len(ROWS) - len(stored)} computed, {len(stored)} already present, 0 failed\n"
-    )
-
-
 def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatch):
     """The reader of each is loaded by its process."""
     monkeypatch.setattr(workers, "START", processes.get_start_method())
@@ -69,18 +57,9 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--parts", "relevance,signal"],
-            "unknown part 'signal'; choose from reading, relevance, segments",
-        ),
+        (["--parts", "relevance,signal"], "unknown part 'signal'"),
         (["--parts", ","], "at least one part"),
         (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),
-        (["--matrix", "64"], "unknown part 'matrix-64'"),
-        *(
-            (["--matrix", bins], f"unknown part 'matrix-{bins}'")
-            for bins in ("axb", "-1x4", "9x9x9", "1e3x4")
-        ),
-        (["--matrix", "99999999999x1"], "matrix"),
         (["--workers", "0"], "'--workers': 0 is not in the range x>=1"),
         (["--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["--workers", "two"], "'--workers': 'two' is not a valid integer"),
@@ -122,24 +101,13 @@ def test_info(run, full):
     assert found["hallucinated"] == {"g1": 1, "g2": 1}
 
 
-def test_merge(run, full, data, reader_folder, tmp_path):
-    common = ["extract", data, "--reader", reader_folder, "--parts", "relevance", "--generator"]
-    for name in ("g1", "g2"):
-        run(*common, name, "--store", tmp_path / name)
-    merge = ["store", "merge", tmp_path / "g1", tmp_path / "g2", "--out", tmp_path / "all"]
-    assert run(*merge).stdout == f"5 files copied to {tmp_path / 'all'}\n"
-    assert run(*merge).stdout.startswith("0 files")
-    assert "5 of 5 sources" in run("store", "info", tmp_path / "all").stdout
-
-
 def test_export(run, full, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'lrp4rag[parquet]'")
     out = tmp_path / "table.parquet"
-    result = run("store", "export", full, "--out", out, "--array", "by_segment")
+    result = run("store", "export", full, "--out", out)
     assert result.stdout == f"5 rows written to {out}\n"
     rows = pq.read_table(out).to_pylist()
     assert [row["id"] for row in rows] == [row.id for row in ROWS]
-    assert rows[0]["by_segment_shape"][0] == 5
     assert len(rows[0]["R_response"]) == len(rows[0]["tokens"])
 
 
@@ -160,9 +128,6 @@ def test_bad_stores(run, full, data, tmp_path):
     assert "folder; name a file" in run("store", "export", full, "--out", tmp_path, code=2).stderr
     deep = tmp_path / "no" / "t.parquet"
     assert "folder does not exist" in run("store", "export", full, "--out", deep, code=2).stderr
-    stderr = run("store", "export", full, "--out", out, "--array", "look", code=2).stderr
-    assert "array 'look' here; there" in stderr
-    assert not out.exists()
 
 
 def test_damaged_examples_are_named_and_extract_makes_them_anew(run, data, reader_folder, tmp_path):

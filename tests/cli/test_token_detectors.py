@@ -124,13 +124,6 @@ def test_the_store_and_the_analysis_give_one_probability(run, data, places, one)
     assert "unlike the training data" in table or not evaluated["abstained"]
 
 
-def test_a_page_and_plots_of_a_token_verdict(run, data, one, tmp_path) -> None:
-    page, png = tmp_path / "page.html", tmp_path / "plots.png"
-    run("analyse", data, "--id", "bridge-1", *one, "--html", page, "--png", png)
-    assert "P(hallucinated)" in page.read_text()
-    assert png.read_bytes().startswith(b"\x89PNG")
-
-
 def test_operating_points_move_the_threshold(run, data, one, places) -> None:
     def threshold(*options: object) -> float:
         result = run("analyse", data, "--id", "bridge-1", *one, "--json", *options)
@@ -166,11 +159,6 @@ def test_a_file_of_options_can_have_a_part_of_the_sources_be_learned_from(
     assert (card["rows"], list(card["input"]["blocks"])) == (40, ["plain"])
     assert len(card["training"]["sources"]) == 20
     assert "/" not in card["training"]["command"]
-
-
-def test_the_card_as_a_page(run, places, trained) -> None:
-    page = run("card", places["detector"], "--markdown").stdout
-    assert page.startswith("# Model card: d\n")
 
 
 def test_stores_of_readings_alone_are_enough(run, data, places, tmp_path) -> None:

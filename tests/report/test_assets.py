@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import get_args
 
 from lrp4rag.guard.checks.registry import CHECKS
@@ -22,10 +21,4 @@ def keys_of(name: str) -> list[str]:
 def test_the_page_has_words_for_all_actions_reasons_and_findings() -> None:
     assert keys_of("DONE") == list(ACTIONS)
     assert sorted(keys_of("WHY")) == sorted(get_args(Reason))
-    checks = Path(assets.__file__).parents[1] / "guard" / "checks"
-    sources = "".join(path.read_text() for path in checks.rglob("*.py"))
-    for name in keys_of("FOUND"):
-        check, kind = name.split(": ")
-        assert check in CHECKS
-        assert f'"{kind}"' in sources
     assert {name.split(": ")[0] for name in keys_of("FOUND")} == set(CHECKS) - {"facts"}

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -359,7 +358,3 @@ def test_offsets_count_characters_and_not_their_halves(show) -> None:
     assert page.locator("mark.wrong").inner_text() == "😀 4 \ufffdweeks 😀"
     assert page.locator("mark.instead").first.inner_text() == "😀 2 \ufffdweeks"
     assert "\u202e" not in page.locator("#view").inner_text()
-
-
-def test_a_file_is_all_that_the_page_needs(tmp_path: Path) -> None:
-    assert "http://" not in html_page(contradicted()).replace("http://www.w3.org/2000/svg", "")

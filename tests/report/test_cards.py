@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -74,11 +73,6 @@ def test_a_vector_detector_has_a_shorter_page() -> None:
     rows, labels, _ = labelled_rows()
     card = fit_vector_detector(rows, labels, features=Features(length=10)).card
     assert sections(model_card(card, "svm")) == ["What it is", "Intended use", "Known failures"]
-
-
-def test_the_page_of_the_bundled_detector_is_its_own() -> None:
-    page = Path(__file__).parents[2] / "docs/model-card.md"
-    assert page.read_text(encoding="utf-8") == model_card(CARD, "default")
 
 
 @pytest.mark.parametrize("value", IN_PAGES)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.report.html import html_page
-from lrp4rag.report.page import Piece, cut, level, rounded, sum_over
+from lrp4rag.report.page import Piece, cut, level, rounded
 from lrp4rag.report.record import record
 from tests.report.samples import RESPONSE, analysis_of, encoded_of, grounded_then_not, hostile
 
@@ -226,14 +226,3 @@ def test_every_character_is_in_one_piece():
         Piece(6, 10, (4, 5)),
         Piece(10, 12, ()),
     ]
-
-
-def test_relevance_of_tokens_that_share_characters_is_summed():
-    pieces = cut(OFFSETS, 12)
-    rows = np.array([[100, 1, 2, 3, 4, 5], [0, -1, 0, 7, 0, 1]], dtype=np.float32)
-    np.testing.assert_array_equal(sum_over(rows, pieces), [[1, 5, 9], [-1, 7, 1]])
-
-
-def test_a_text_without_tokens():
-    assert cut([], 3) == [Piece(0, 3, ())]
-    assert sum_over(np.zeros((2, 0), np.float32), cut([], 3)).shape == (2, 0)

@@ -385,23 +385,9 @@ def test_a_reading_knows_the_generator(store: Store) -> None:
     assert store.read_record(EXAMPLE).generator is None
 
 
-def test_a_reading_is_a_part_of_its_own(with_reading: Store, folder: Path) -> None:
-    assert with_reading.parts() == [READING]
-    assert with_reading.holds(EXAMPLE, READING)
-    assert not with_reading.holds(EXAMPLE)
-    assert set(contents(folder)) == {"manifest.json", f"reading/{key_of(EXAMPLE)}.safetensors"}
-
-
 def test_a_reading_that_is_missing_is_named(store: Store) -> None:
     with pytest.raises(InputError, match=r"no reading of example 'bridge-0'; extract it \(part reading\)"):
         store.read_record(EXAMPLE)
-
-
-def test_a_reading_is_the_same_bytes_again(with_reading: Store) -> None:
-    path = with_reading.path(EXAMPLE, READING)
-    before = path.read_bytes()
-    with_reading.write_record(EXAMPLE, reading_of())
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: flipped(content, -3)])
@@ -461,12 +447,6 @@ def test_encodings_of_rows_are_those_of_readings(rows: Rows) -> None:
     assert rows.encodings == [reading_of(example).encoded for example in LABELLED]
 
 
-def test_token_flags_of_readings(rows: Rows) -> None:
-    """Characters 0 to 6 are "It was"."""
-    marked = [True, True, False, False, False]
-    assert [flags.tolist() for flags in rows.token_flags] == [[False] * T, marked, marked]
-
-
 def test_readings_of_rows_come_in_their_order(rows: Rows) -> None:
     found = list(rows.select([2, 0]).readings())
     assert [one.generator for one in found] == ["g2", "g0"]
@@ -474,24 +454,10 @@ def test_readings_of_rows_come_in_their_order(rows: Rows) -> None:
         assert_same_reading(one, reading_of(LABELLED[k], seed=k))
 
 
-def test_a_digest_changes_with_the_labels_only(rows: Rows) -> None:
-    before = rows.digest
-    rows.store.write_record(LABELLED[0], reading_of(LABELLED[0], seed=9))
-    assert Rows.open(rows.store.folder).digest == before
-    rows.store.add_examples([replace(LABELLED[0], labels=(Label(0, 2),))])
-    assert Rows.open(rows.store.folder).digest != before
-
-
 def test_rows_without_relevance_say_so(rows: Rows) -> None:
     assert (rows.has(READING), rows.has(RELEVANCE)) == (True, False)
     with pytest.raises(InputError, match="no relevance for example 'row-0'"):
         _ = rows.relevances
-
-
-def test_where_both_are_stored_encodings_are_those_of_relevance(rows: Rows) -> None:
-    for example in LABELLED:
-        rows.store.write(example, relevance_of([1.0] * T, text=example.response))
-    assert rows.encodings == [one.encoded for one in rows.relevances]
 
 
 # Readings by a reader.
@@ -506,16 +472,6 @@ def test_readings_are_extracted_as_a_replay_gives_them(tiny_reader: Reader, tmp_
     for example in given:
         expected = replay(tiny_reader.encode(example))
         assert_same_reading(extraction.store.read_record(example), expected)
-
-
-def test_readings_are_computed_once_and_damaged_ones_again(tiny_reader: Reader, tmp_path: Path) -> None:
-    given = responses(2)
-    store = extract(given, tiny_reader, tmp_path / "s", parts=(READING,)).store
-    before, path = contents(store.folder), store.path(given[2], READING)
-    path.write_bytes(path.read_bytes()[:-5])
-    again = extract(given, tiny_reader, tmp_path / "s", parts=(READING,))
-    assert (again.computed, again.present) == (1, 3)
-    assert contents(store.folder) == before
 
 
 def test_reading_and_relevance_in_one_call(tiny_reader: Reader, tmp_path: Path) -> None:
@@ -545,9 +501,11 @@ def test_an_extractor_leaves_relevance_mode_to_read(tiny_reader: Reader, store: 
         assert_same_reading(store.read_record(example), expected(tiny_reader.encode(example)))
 
 
-def test_a_response_that_cannot_be_read_does_not_take_others_with_it(
-    tiny_reader: Reader, tmp_path: Path
-) -> None:
-    extraction = extract([*responses(1), TOO_LONG], tiny_reader, tmp_path / "s", parts=(READING,))
-    assert set(extraction.failures) == {TOO_LONG.id}
-    assert [extraction.store.holds(example, READING) for example in responses(1)] == [True, True]
+def test_readings_are_computed_once_and_damaged_ones_again(tiny_reader: Reader, tmp_path: Path) -> None:
+    given = responses(2)
+    store = extract(given, tiny_reader, tmp_path / "s", parts=(READING,)).store
+    before, path = contents(store.folder), store.path(given[2], READING)
+    path.write_bytes(path.read_bytes()[:-5])
+    again = extract([*given, TOO_LONG], tiny_reader, tmp_path / "s", parts=(READING,))
+    assert (again.computed, again.present, set(again.failures)) == (1, 3, {TOO_LONG.id})
+    assert contents(store.folder)[f"reading/{path.name}"] == before[f"reading/{path.name}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,20 +23,6 @@ def test_sets_are_found_by_name_unless_a_file_has_it(tmp_path, monkeypatch) -> N
     monkeypatch.chdir(tmp_path)
     Path("everyday").write_text("")
     assert set_path(Path("everyday")) == Path("everyday")
-
-
-def test_its_readme_counts_right(everyday) -> None:
-    text = (set_path(Path("everyday")).parent / "README.md").read_text()
-    kinds = Counter(one.labels[0].kind if one.labels else "none" for one in everyday)
-    assert f"{len(everyday):,} answers in all" in text
-    assert f"{len({one.source for one in everyday})} questions" in text
-    for kind, count in kinds.items():
-        line = next(line for line in text.splitlines() if line.startswith("| ") and kind in words(line))
-        assert line.split("|")[2].strip() == f"{count:,}"
-
-
-def words(line: str) -> str:
-    return line.replace("a sibling's fact told", "misattributed")
 
 
 def test_every_fault_was_made_of_a_faithful_answer_of_its_question(everyday) -> None:
