@@ -18,10 +18,10 @@ from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Array, Relevance, as_array
 from lrp4rag.lrp.units import members, response_units
 from lrp4rag.reader.encoding import Encoded
-from lrp4rag.training.extractor import FAILURES, FILLERS, Encodings, Extractor, Filler
+from lrp4rag.training.extractor import FILLERS, Encodings, Extractor, Filler
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store
-from lrp4rag.util.errors import InputError
+from lrp4rag.util.errors import EXAMPLE_ERRORS, InputError
 from lrp4rag.util.tensors import Arrays
 
 SIGNALS, STATES, SENTENCES = "signals", "states", "sentences"
@@ -59,7 +59,7 @@ def _encode_other(extractor: Extractor, other: Example | None) -> Encoded | None
     """None for a prompt that cannot be encoded: only its own responses fail for that."""
     try:
         return None if other is None else extractor.reader.encode_prompt(other, truncation="passages")
-    except FAILURES:
+    except EXAMPLE_ERRORS:
         return None
 
 

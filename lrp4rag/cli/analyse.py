@@ -19,7 +19,6 @@ from lrp4rag.cli.options import (
     JSON_LINES,
     MAX_NEW_TOKENS,
     NO_POLICY,
-    PLACE,
     DetectorChoice,
     ReaderChoice,
     check_written,
@@ -31,7 +30,7 @@ from lrp4rag.cli.options import (
     reader_options,
 )
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.files import absolute, absolute_name, check_folder, write_atomically
+from lrp4rag.util.files import absolute_name, write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json, tell
 from lrp4rag.util.text import one_line
 
@@ -98,7 +97,6 @@ class Files:
     hidden(click.option("--tokens", is_flag=True, help="In the page, also what each token rests on.")),
 )
 @engine_options(shown=("engine",))
-@hidden(click.option("--store", type=PLACE, help="With --engine ray: folder that keeps each verdict."))
 @click.option("--fail-on-hallucination", is_flag=True, help="Exit with 3 if a response is flagged.")
 @click.pass_context
 def analyse(
@@ -111,7 +109,6 @@ def analyse(
     as_json: bool,
     files: Files,
     engine: EngineChoice,
-    store: Path | None,
     fail_on_hallucination: bool,
 ) -> None:
     """Say whether a response is grounded in its passages, what each sentence rests on, and what a policy does
@@ -141,11 +138,11 @@ def analyse(
         if files.paths or choice.estimates:
             raise InputError("--html, --png and --prevalence estimate are for one machine")
         source.require_one()
-        plan = _plan(choice, reader, policy_path, max_new_tokens, store)
+        plan = _plan(choice, reader, policy_path, max_new_tokens)
         flagged, code = _on_cluster(source, plan, engine, reader, as_json)
     else:
-        if store is not None or engine.workers is not None:
-            raise InputError("--store and --workers are for a cluster; add --engine ray")
+        if engine.workers is not None:
+            raise InputError("--workers are for a cluster; add --engine ray")
         flagged, code = _here(source, choice, reader, policy_path, max_new_tokens, files, as_json)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
@@ -275,11 +272,7 @@ def _print_many(
 
 
 def _plan(
-    choice: DetectorChoice,
-    reader: ReaderChoice,
-    policy_path: Path | None,
-    max_new_tokens: int,
-    store: Path | None,
+    choice: DetectorChoice, reader: ReaderChoice, policy_path: Path | None, max_new_tokens: int
 ) -> Plan:
     """Plan the work of a cluster's workers. A detector or a policy that cannot be loaded is refused here."""
     from lrp4rag.guard.cluster.analysis import Plan
@@ -294,7 +287,6 @@ def _plan(
         reader.truncate,
         reader.max_memory,
         max_new_tokens,
-        None if store is None else absolute(check_folder(store)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.options import PATH, Decorator, gathered, hidden, repeatable
-from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.errors import EXAMPLE_ERRORS, InputError
 from lrp4rag.util.terminal import tell
 from lrp4rag.util.text import one_line
 
@@ -146,8 +146,7 @@ def work_through(examples: Sequence[Example], work: Callable[[Example], None]) -
     for example in examples:
         try:
             work(example)
-        # RuntimeError: torch, for example when memory runs out on one long row.
-        except (LRP4RAGError, RuntimeError, IndexError, ValueError) as error:
+        except EXAMPLE_ERRORS as error:
             tell("Error", f"example '{one_line(example.id, 100)}': {error}")
             code = max(code, getattr(error, "exit_code", 1))
     return code

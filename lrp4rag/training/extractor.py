@@ -18,14 +18,10 @@ from lrp4rag.lrp.resample import resampling_matrix
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.store import Store
-from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.errors import EXAMPLE_ERRORS
 
 Encodings = dict[Example, Encoded]
 Failures = dict[Example, str]
-
-FAILURES = (LRP4RAGError, RuntimeError, IndexError, ValueError)
-"""Errors that one response can raise and the others need not: torch, for example, when memory runs out on one
-long row, or where a token has no embedding. A full disk is none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ class Extractor:
         for example in group.examples:
             try:
                 encoded[example] = self.reader.encode(example, truncation=self.store.configuration.truncation)
-            except FAILURES as error:
+            except EXAMPLE_ERRORS as error:
                 failures[example] = _reason(error)
         ordered = [part for part in self._fillers if part in parts]
         ordered += [part for part in parts if part not in self._fillers]
@@ -98,7 +94,7 @@ class Extractor:
             else:
                 _fill_matrix(self, part, lacking)
             return {}
-        except FAILURES as error:
+        except EXAMPLE_ERRORS as error:
             left = self._lacking(part, lacking)
             if len(left) == 1:
                 return dict.fromkeys(left, _reason(error))

@@ -47,6 +47,11 @@ class RelevanceError(LRP4RAGError):
     """Relevance could not be computed (NaN or Inf in a layer, a patch that changed the logits)."""
 
 
+EXAMPLE_ERRORS = (LRP4RAGError, RuntimeError, IndexError, ValueError)
+"""Errors that one example can raise and the others need not: torch, for instance, where memory runs out on
+one long row, or where a token has no embedding. A full disk is none of these."""
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of another library's error, with the next one where it ends with a colon."""
     lines = [line for line in str(error).splitlines() if line.strip()]

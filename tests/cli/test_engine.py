@@ -36,9 +36,8 @@ def test_options_of_a_cluster_need_one(data: str, tmp_path: Path, option: tuple[
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("option", [("--store", "s"), ("--workers", "2")])
-def test_one_process_analyses_without_a_store_or_workers(data: str, option: tuple[str, str]) -> None:
-    assert "add --engine ray" in refused("analyse", data, *option)
+def test_one_process_analyses_without_workers(data: str) -> None:
+    assert "add --engine ray" in refused("analyse", data, "--workers", "2")
 
 
 def test_what_shows_one_example_is_for_one_machine(data: str, tmp_path: Path) -> None:

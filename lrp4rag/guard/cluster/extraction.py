@@ -36,10 +36,7 @@ class ExtractionWorker:
     """Fills the parts of a store with a reader of its own. Raises `InputError` where the machine has another
     reader under the same name than the one the store was made with."""
 
-    def __init__(self, plan: Plan, store: Store, threads: int) -> None:
-        import torch
-
-        torch.set_num_threads(threads)
+    def __init__(self, plan: Plan, store: Store) -> None:
         reader, configuration = plan.load(0), store.configuration
         here = replace(configuration, reader=reader.identity.as_dict())
         configuration.require(here, store.folder / MANIFEST)
@@ -75,7 +72,7 @@ def extract_on_cluster(
     missing = [example for example in unique.values() if not is_complete(store, example, plan.parts)]
     groups = groups_of(missing, examples)
     failed: dict[Path, str] = {}
-    results = map_groups(groups, partial(ExtractionWorker, plan, store, workers.cpus), workers)
+    results = map_groups(groups, partial(ExtractionWorker, plan, store), workers)
     for number, rows in track(results, len(groups), "extracting relevance"):
         for example, row in zip(groups[number].examples, rows, strict=True):
             if row["error"]:

@@ -94,7 +94,7 @@ def map_groups(
         warnings.filterwarnings("ignore", "`ray_remote_args`")
         results = ray.data.from_items(items, override_num_blocks=tasks).map_batches(
             _Actor,
-            fn_constructor_args=(create,),
+            fn_constructor_args=(create, workers.cpus),
             batch_size=None,
             compute=pool,
             max_restarts=RESTARTS,
@@ -111,11 +111,14 @@ def map_groups(
 class _Actor:
     """Holds the worker, which holds the reader. An error is a row: Ray would name its type only."""
 
-    def __init__(self, create: Callable[[], Worker]) -> None:
-        self._create = create
+    def __init__(self, create: Callable[[], Worker], threads: int) -> None:
+        self._create, self._threads = create, threads
 
     @cached_property
     def _worker(self) -> Worker:
+        import torch
+
+        torch.set_num_threads(self._threads)
         return self._create()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:

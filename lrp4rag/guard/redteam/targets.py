@@ -9,7 +9,7 @@ from typing import Protocol, Self
 from lrp4rag.guard.policy import Action, Policy, judge
 from lrp4rag.guard.redteam.cases import Case
 from lrp4rag.judge import Detector
-from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.errors import EXAMPLE_ERRORS, LRP4RAGError
 
 
 class NotJudged(LRP4RAGError):  # noqa: N818 - of one case: the others go on
@@ -97,8 +97,7 @@ class LocalTarget:
     def judge(self, case: Case) -> Answered:
         try:
             verdict, found = judge(self._detector, self._policy, case.example())
-        # RuntimeError: torch, for example when memory runs out on one long answer.
-        except (LRP4RAGError, RuntimeError) as error:
+        except EXAMPLE_ERRORS as error:
             raise NotJudged(error) from error
         return Answered(
             found.decided.action,
