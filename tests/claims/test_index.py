@@ -84,24 +84,6 @@ def test_nothing_supports_a_value_that_no_passage_has() -> None:
     assert support(value, found) == 0
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("approve", "approval"),
-        ("approved", "approves"),
-        ("payments", "payment"),
-        ("weeks", "week"),
-        ("days", "day"),
-    ],
-)
-def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
-    assert stem(one) == stem(other)
-
-
-def test_content_words_leave_out_stop_words() -> None:
-    assert content_words("The pool is NOT open on 24 May") == {"pool", "open", "24"}
-
-
 def test_similarities_do_not_depend_on_the_order_of_the_words() -> None:
     index = Index(["Ada rows. Ben rows and swims. Cleo rows, swims and dives. Dora dives, climbs and sings."])
     words = ["row", "swim", "dive", "climb", "sing", "fly", "ski", "read"]

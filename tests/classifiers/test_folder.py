@@ -24,16 +24,21 @@ from lrp4rag.classifiers.folder import BUNDLED, CARD, ESTIMATOR, FORMAT, FORMER,
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.network import Perceptron
 from lrp4rag.classifiers.verdict import Assessment
+from lrp4rag.cli import main
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.reader import Reader
 from lrp4rag.training.vector_detector import fit_vector_detector
 from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.strict_json import sealed
 from tests.classifiers.samples import READER, labelled_rows
+from tests.cli.conftest import runner
 from tests.features.records import random_record
 from tests.hostile.damage import BYTES, NO_RECORD, PLACES, replaced
 from tests.hostile.damage import put as place
 from tests.hostile.strings import CONTROLS, MARKUP, obeyed
+from tests.training.labelled import examples, write_jsonl
+
+run = runner(main)
 
 NUMBERS = [float("nan"), float("inf"), float("-inf"), 2, -1, 1e308, True, False, "0.5", None, [], {}]
 COLUMNS_READ = len(PlainTable(("likelihoods",), ()).features)
@@ -511,7 +516,7 @@ def test_a_probability_that_is_none_has_no_verdict(value: float, folder: Path) -
 
 
 def test_no_clean_exit_with_a_broken_detector(
-    run: Any, example_file: Path, reader_folder: Path, tiny_reader: Reader, tmp_path: Path
+    reader_folder: Path, tiny_reader: Reader, tmp_path: Path
 ) -> None:
     rows, labels, _ = labelled_rows()
     own = [replace(one, reader=tiny_reader.identity.as_dict()) for one in rows]
@@ -519,7 +524,8 @@ def test_no_clean_exit_with_a_broken_detector(
     detector = whole.save(tmp_path / "whole")
     learned = {**whole.model.arrays(), "sigmoid": np.array([1.0, np.nan])}
     broken = write(tmp_path / "broken", whole.card, learned)
-    common = ["analyse", example_file, "--reader", reader_folder, "--json"]
+    data = write_jsonl(examples(1), tmp_path / "one.jsonl")
+    common = ["analyse", data, "--reader", reader_folder, "--json"]
     assert run(*common, "--detector", detector).stdout.startswith("{")
     result = run(*common, "--fail-on-hallucination", "--detector", broken, code=2)
     assert result.stdout == ""
@@ -527,7 +533,7 @@ def test_no_clean_exit_with_a_broken_detector(
 
 
 @pytest.mark.parametrize("text", [*CONTROLS[:2], *CONTROLS[9:12], *MARKUP[:3]])
-def test_info_shows_what_a_card_says_and_obeys_none_of_it(text: str, run: Any, tmp_path: Path) -> None:
+def test_info_shows_what_a_card_says_and_obeys_none_of_it(text: str, tmp_path: Path) -> None:
     folder = saved(
         tmp_path / "d",
         settings=text,

@@ -17,10 +17,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from lrp4rag.cli import main
 from lrp4rag.example import Example
 from lrp4rag.reader import Reader, load_reader
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
+from tests.cli.conftest import runner
 from tests.hostile.damage import NO_RECORD, put
 from tests.tiny import bridge_example, save_tiny_gguf, tiny_llama, tiny_tokenizer
 
@@ -90,12 +92,12 @@ def with_code(folder: Path, *names: str) -> Path:
     return trace
 
 
-def test_a_yes_on_standard_input_runs_nothing(run: Any, folder: Path, tmp_path: Path) -> None:
+def test_a_yes_on_standard_input_runs_nothing(folder: Path, tmp_path: Path) -> None:
     trace = with_code(folder, "tokenizer of its own", "model")
     data = tmp_path / "data.json"
     data.write_text('{"question": "Q?", "passages": ["P."], "response": "R."}')
     options = ["--reader", folder, "--detector", "none"]
-    result = run("analyse", data, *options, code=2, stdin="y\n" * 10)
+    result = runner(main)("analyse", data, *options, code=2, stdin="y\n" * 10)
     assert result.stdout == ""
     assert result.stderr.startswith(
         f"Error: cannot load reader '{folder}': it needs code that comes with its"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import time
+from contextlib import suppress
 
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.checks.__main__ import citation_figures
+from benchmarks.checks.citation_cases import FORMATS, Case, generated, written
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
-from lrp4rag.guard.checks.check import CheckInput, Finding
+from lrp4rag.guard.checks.check import CheckInput, Finding, OverBudget
 from lrp4rag.guard.checks.citations import Citations
 from lrp4rag.source import Source
 
@@ -284,3 +291,92 @@ def test_a_person_a_body_or_an_edition_that_no_passage_has_is_fabricated(respons
 )
 def test_a_name_that_passages_have_is_no_invention(response: str) -> None:
     assert all(one.kind == "verified" for one in found(response, EDITIONS))
+
+
+# Many cases: written by hand, and of a grammar.
+
+
+@pytest.mark.parametrize(
+    "cases", [generated(), generated(seed=1), written()], ids=["grammar", "other", "hand"]
+)
+def test_citations_are_told_apart(cases: list[Case]) -> None:
+    result = citation_figures(cases)
+    assert result["right"] >= 0.98, result["wrong"]
+    assert result["fabricated_called_verified"] == 0
+
+
+def test_the_grammar_makes_as_many_true_as_false_in_twelve_formats() -> None:
+    cases = generated()
+    kinds = [kind for case in cases for _, kind in case.expected]
+    assert (len(FORMATS), len(kinds), kinds.count("verified")) == (12, 600, 300)
+
+
+# Hostile answers and passages: findings, or over budget, in linear time.
+
+HOSTILE = (Source("Lunch costs 6 euros. Section 4.2 applies.", id="a-1", title="Menu Policy"), Source("x"))
+LONG = 200_000
+PIECES = st.sampled_from(
+    ["[", "]", "(", ")", "[1]", "[^1]", "[^1]:", "Passage ", "1", "0", "\u00b9", "`", "```", "Section 4.2",
+     "\n", "ISO 27001:2022 8.1", " ", "Menu Policy", "according to ", "\ud800", "\x00", "a-1", "](", "![",
+     "\u3010", "v1.", "Article 17 GDPR", "-", ",", "and", "<sup>", "of the ", "\"",
+     "et al.", "(Smith, 2020)", "study by ", "studies show", "memo ", "notice of 3 May", "https://", "said: "]
+)  # fmt: skip
+
+
+@example("*Section 4.2")
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join))
+def test_any_text_gets_findings_with_exact_places(text: str) -> None:
+    for sources in (HOSTILE, (Source(text, id=text, title=text), *HOSTILE)):
+        last = 0
+        for one in Citations()(CheckInput("", sources, text)):
+            assert one.start is not None
+            assert one.end is not None
+            assert last <= one.start < one.end <= len(text)
+            assert one.kind in ("verified", "misattributed", "fabricated")
+            assert all(0 <= k < len(sources) for k in one.passages)
+            assert len(one.words) < 250
+            last = one.end
+
+
+QUICK = [
+    "[",
+    "[1, ",
+    "(",
+    "0",
+    "`",
+    "A ",
+    "Aa of the ",
+    "\u00a7",
+    "1.",
+    "ISO ",
+    "[^1]: x\n",
+    '"',
+    "*",
+    "<sup>",
+]
+CITE = ["Section 4.2 ", "Word [1]. ", "[1-999999]", "\u00b9"]
+CITE_TOO = ["[1]", "passage 1 ", "[a](b) ", "Menu Policy ", "a-1 ", "[^1] ", "[1] x\n", "Article 1 and "]
+
+
+@pytest.mark.parametrize(
+    "piece", [*QUICK, *CITE, *(pytest.param(one, marks=pytest.mark.slow) for one in CITE_TOO)]
+)
+def test_long_answers_cost_a_bounded_time(piece: str) -> None:
+    text = (piece * LONG)[:LONG]
+    begin = time.monotonic()
+    with suppress(OverBudget):
+        Citations()(CheckInput("", HOSTILE, text))
+    assert time.monotonic() - begin < 60
+
+
+def test_it_stops_at_its_deadline() -> None:
+    past = CheckInput("", HOSTILE, "Lunch costs 6 euros [1].", deadline=0.0)
+    with pytest.raises(OverBudget):
+        Citations()(past)
+
+
+def test_more_different_citations_than_it_may_judge_are_over_budget() -> None:
+    text = " ".join(f"Lunch costs {k} euros [1]." for k in range(30))
+    with pytest.raises(OverBudget):
+        Citations(most=20)(CheckInput("", HOSTILE, text))
