@@ -89,14 +89,13 @@ class AuthMiddleware:
     """Names the client of a request by its token and counts the request, before its body is read.
 
     A server without tokens is asked as localhost only: a web site may give this machine a name of its own.
-    A request whose client is named already came through a gateway.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and CLIENT not in scope:
+        if scope["type"] == "http":
             try:
                 _authenticate(scope, scope["app"].state.server.access, Headers(scope=scope))
             except Problem as problem:

@@ -46,8 +46,8 @@ class RecordedPart:
 class JudgedAnswer:
     """An answer of the upstream, of which each sentence waits until it is judged and recorded.
 
-    `finish_reason`, `usage` and `refused` (its text is a refusal, which is judged like any other) are the
-    upstream's; they, `decision` and `assessment` are known once `parts` has ended.
+    `finish_reason` and `usage` are the upstream's; they, `decision` and `assessment` are known once `parts`
+    has ended. A refusal is text like any other.
     """
 
     server: State
@@ -58,7 +58,6 @@ class JudgedAnswer:
     id: str = field(default_factory=new_id)
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
-    refused: bool = False
     decision: Decision | None = None
     assessment: Assessment | None = None
 
@@ -131,7 +130,6 @@ class JudgedAnswer:
     def _take(self, answer: GuardedAnswer, delta: Delta) -> None:
         self.finish_reason = delta.finish_reason or self.finish_reason
         self.usage = delta.usage or self.usage
-        self.refused = self.refused or delta.refusal
         if len(answer.text) + len(delta.content) > self.server.settings.longest_answer:
             raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
         answer.write(delta.content)

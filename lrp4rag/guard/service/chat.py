@@ -164,13 +164,12 @@ def _question(messages: list[Any]) -> str:
 
 def completion(answer: JudgedAnswer, parts: list[RecordedPart], model: str) -> dict[str, Any]:
     """The whole answer, with the decisions under "lrp4rag"."""
-    text, refused = "".join(part.text for part in parts), answer.refused
+    text = "".join(part.text for part in parts)
     if answer.assessment is not None and answer.assessment.withheld:
-        text, refused = answer.assessment.message, False
-    said = {"content": None, "refusal": text} if refused else {"content": text, "refusal": None}
+        text = answer.assessment.message
     choice = {
         "index": 0,
-        "message": {"role": "assistant", **said},
+        "message": {"role": "assistant", "content": text, "refusal": None},
         "finish_reason": answer.finish_reason,
         "logprobs": None,
     }
@@ -209,7 +208,7 @@ async def events(
         async with aclosing(parts):
             async for part in parts:
                 more = {} if part.decision is None else {EXTENSION: part.extension()}
-                yield chunk({**role, "refusal" if answer.refused else "content": part.text}, more)
+                yield chunk({**role, "content": part.text}, more)
                 role = {}
     except Exception as error:  # whatever it was, the client is told that the answer is not whole
         yield failed(as_problem(error))

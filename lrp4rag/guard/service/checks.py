@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
-import httpx
 from sqlalchemy.engine import make_url
 
 from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.settings import Settings
+from lrp4rag.guard.service.upstream import http_upstream
 from lrp4rag.util.errors import InputError
+
+ANSWERS_IN = 10
+"""Seconds in which the upstream answers."""
 
 
 def check(settings: Settings) -> Iterator[str]:
@@ -43,16 +48,13 @@ def _upstream(settings: Settings) -> str:
         return "the reader itself (demonstration)"
     if settings.upstream is None:
         return "none: responses are judged, and none is asked for"
-    key = settings.upstream_key
-    headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
     base = str(settings.upstream).rstrip("/")
     try:
-        reply = httpx.get(f"{base}/models", headers=headers, timeout=10)
-        names = [str(one["id"]) for one in reply.raise_for_status().json()["data"]]
-    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        names = asyncio.run(_models(settings))
+    except (Problem, TimeoutError) as error:
         raise InputError(
-            f"{base}/models does not answer as OpenAI's does ({type(error).__name__}); start the upstream, "
-            "or mend its address or key",
+            f"{base}/models does not answer as OpenAI's does ({error}); start the upstream, or mend "
+            "its address or key",
             field="upstream",
         ) from None
     if settings.model is not None and settings.model not in names:
@@ -60,3 +62,8 @@ def _upstream(settings: Settings) -> str:
             f"the upstream has no model '{settings.model}': {', '.join(names[:10])}", field="model"
         )
     return f"{base}: {', '.join(names[:10])}"
+
+
+async def _models(settings: Settings) -> list[str]:
+    async with http_upstream(settings) as upstream, asyncio.timeout(ANSWERS_IN):
+        return await upstream.models()

@@ -116,18 +116,8 @@ class RetrievalRequest(BaseModel):
                 {
                     "question": "How long is parental leave?",
                     "passages": [
-                        {
-                            "text": "Leave is 12 weeks.",
-                            "title": "Leave Policy",
-                            "version": "2.8",
-                            "score": 0.8,
-                        },
-                        {
-                            "text": "Leave is 16 weeks.",
-                            "title": "Leave Policy",
-                            "version": "3.1",
-                            "score": 0.9,
-                        },
+                        {"text": "Leave is 12 weeks.", "title": "Leave Policy", "version": "2.8"},
+                        {"text": "Leave is 16 weeks.", "title": "Leave Policy", "version": "3.1"},
                     ],
                 }
             ]

@@ -75,11 +75,8 @@ def register(app: FastAPI) -> None:
     """Let the app answer errors by problem documents."""
 
     @app.exception_handler(Problem)
-    async def _problem(_: Request, error: Problem) -> JSONResponse:
-        return error.reply()
-
     @app.exception_handler(InputError)
-    async def _input(_: Request, error: InputError) -> JSONResponse:
+    async def _known(_: Request, error: Exception) -> JSONResponse:
         return as_problem(error).reply()
 
     @app.exception_handler(RequestValidationError)

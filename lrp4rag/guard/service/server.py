@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -141,18 +140,7 @@ def listen(app: FastAPI, settings: Settings, bound: socket.socket, on_ready: Cal
     with _address(settings):
         bound.listen()  # who asks now waits until the routes are there
     on_ready(bound.getsockname()[1])
-
-    def worth_telling(record: logging.LogRecord) -> bool:
-        kind = record.exc_info[0] if record.exc_info else None
-        cut_off = kind is not None and issubclass(kind, asyncio.CancelledError)
-        return not (server.force_exit or cut_off)  # else a traceback for each answer that is cut off
-
-    log = logging.getLogger("uvicorn.error")
-    log.addFilter(worth_telling)
-    try:
-        server.run(sockets=[bound])
-    finally:
-        log.removeFilter(worth_telling)
+    server.run(sockets=[bound])
     if not server.started:
         raise LRP4RAGError("the server did not start")
 

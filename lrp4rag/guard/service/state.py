@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -23,12 +23,11 @@ from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.recording import Recorder
 from lrp4rag.guard.service.reviews import OPINION, PASSAGE
 from lrp4rag.guard.service.settings import Settings
-from lrp4rag.guard.service.upstream import Bounded, HttpUpstream, ReaderUpstream, Upstream
+from lrp4rag.guard.service.upstream import ReaderUpstream, Upstream, http_upstream
 from lrp4rag.guard.service.worker import ModelWorker
 from lrp4rag.judge import Detector
 from lrp4rag.source import Source
 
-UNCOMPRESSED = {"Accept-Encoding": "identity"}
 READY_IN = 5
 """Seconds in which the upstream answers, and for which its answer is remembered."""
 LOOKS_IN = 1.0
@@ -36,28 +35,6 @@ LOOKS_IN = 1.0
 
 
 @dataclass(slots=True)
-class TTLCheck:
-    """Remembers for some seconds how a check went."""
-
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _until: float = 0.0
-    _error: Exception | None = None
-
-    async def run(self, check: Callable[[], Awaitable[None]]) -> None:
-        """Raises what the check raises, or raised."""
-        async with self._lock:
-            if time.monotonic() >= self._until:
-                try:
-                    await check()
-                    self._error = None
-                except Exception as error:
-                    self._error = error
-                self._until = time.monotonic() + READY_IN
-        if self._error is not None:
-            raise self._error
-
-
-@dataclass(frozen=True, slots=True)
 class State:
     """`upstream` is None where answers are only judged."""
 
@@ -66,12 +43,29 @@ class State:
     recorder: Recorder
     access: Access
     upstream: Upstream | None
-    _ready: TTLCheck = field(default_factory=TTLCheck)
+    _checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _checked_until: float = 0.0
+    _fault: Exception | None = None
 
     async def ready(self) -> None:
         """Raises what is wrong with the audit log or the upstream. Anybody may ask, so neither is asked more
         often than each few seconds."""
-        await self._ready.run(self._check)
+        async with self._checking:
+            if time.monotonic() >= self._checked_until:
+                try:
+                    await self._check()
+                    self._fault = None
+                except Exception as error:
+                    self._fault = error
+                self._checked_until = time.monotonic() + READY_IN
+        if self._fault is not None:
+            raise self._fault
+
+    async def _check(self) -> None:
+        await run_in_threadpool(self.recorder.require_writable)
+        if self.upstream is not None:
+            async with asyncio.timeout(READY_IN):
+                await self.upstream.models()
 
     async def metrics(self) -> list[Metric]:
         """What the server has counted, and what it holds now. A log that hangs does not hold this up."""
@@ -82,12 +76,6 @@ class State:
             most_waiting=self.worker.most_waiting,
             reviews=self.recorder.known_waiting,
         )
-
-    async def _check(self) -> None:
-        await run_in_threadpool(self.recorder.require_writable)
-        if self.upstream is not None:
-            async with asyncio.timeout(READY_IN):
-                await self.upstream.models()
 
 
 def _state(request: Request) -> State:
@@ -115,7 +103,9 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
     """Load the reader (unless a `detector` is given) and open the audit log; the end waits for the job that
     runs."""
     async with AsyncExitStack() as stack:
-        log = await run_in_threadpool(_log, settings)
+        log = await run_in_threadpool(
+            AuditLog.open, settings.audit, key=settings.audit_key, texts=settings.keep_texts
+        )
         stack.callback(log.close)
         loaded = await run_in_threadpool(load_detector, settings) if detector is None else detector
         worker = stack.enter_context(ModelWorker(loaded, most_waiting=settings.most_waiting))
@@ -123,22 +113,12 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
         if settings.demo:
             upstream = ReaderUpstream(worker, settings.upstream_seconds)
         elif settings.upstream is not None:
-            timeout = httpx.Timeout(settings.upstream_seconds, connect=10, pool=5)
-            client = await stack.enter_async_context(
-                httpx.AsyncClient(timeout=timeout, transport=Bounded(), headers=UNCOMPRESSED)
-            )
-            key = None if settings.upstream_key is None else settings.upstream_key.get_secret_value()
-            upstream = HttpUpstream(client, str(settings.upstream), key=key, model=settings.model)
+            upstream = await stack.enter_async_context(http_upstream(settings))
         recorder = Recorder(log, loaded, settings.policy, keep_texts=settings.keep_texts)
         if settings.judge is not None:
             recorder.on_decision = await _second_opinions(stack, settings, recorder)
-        yield State(
-            settings,
-            worker,
-            recorder,
-            Access(settings.tokens, settings.per_minute, settings.most_answers),
-            upstream,
-        )
+        access = Access(settings.tokens, settings.per_minute, settings.most_answers)
+        yield State(settings, worker, recorder, access, upstream)
 
 
 async def _second_opinions(
@@ -167,7 +147,3 @@ async def _second_opinions(
             chosen[decision.id] = why
 
     return offer
-
-
-def _log(settings: Settings) -> AuditLog:
-    return AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts)

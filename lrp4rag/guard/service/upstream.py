@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -12,6 +12,7 @@ from httpx_sse import EventSource, SSEError, aconnect_sse
 
 from lrp4rag.example import Example
 from lrp4rag.guard.service.problems import Problem
+from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.worker import ModelWorker
 from lrp4rag.util.strict_json import parse
 
@@ -28,13 +29,11 @@ MOST_BEFORE = 100
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A part of an answer: text, why it ended, what it used (OpenAI's `usage`), and whether the text is of a
-    refusal, which OpenAI tells in a field of its own."""
+    """A part of an answer: text, why it ended, and what it used (OpenAI's `usage`)."""
 
     content: str = ""
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
-    refusal: bool = False
 
 
 class Upstream(Protocol):
@@ -50,11 +49,10 @@ class Upstream(Protocol):
 
 
 class HttpUpstream:
-    """An OpenAI-compatible server at `base` (…/v1): llama.cpp, vLLM, Ollama, TGI."""
+    """An OpenAI-compatible server: llama.cpp, vLLM, Ollama, TGI. The `client` has its address (…/v1)."""
 
-    def __init__(self, client: httpx.AsyncClient, base: str, *, key: str | None, model: str | None) -> None:
-        self._client, self._base, self._model = client, base.rstrip("/"), model
-        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    def __init__(self, client: httpx.AsyncClient, model: str | None) -> None:
+        self._client, self._model = client, model
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         """Always asked to stream: so a sentence is judged while the next one is written."""
@@ -67,15 +65,13 @@ class HttpUpstream:
         finished, half, thinking = False, "", Thinking()
         try:
             async with (
-                aconnect_sse(
-                    self._client, "POST", f"{self._base}/chat/completions", json=sent, headers=self._headers
-                ) as source,
+                aconnect_sse(self._client, "POST", "chat/completions", json=sent) as source,
                 aclosing(_parts(source)) as parts,
             ):
                 async for part in parts:
                     finished = finished or part.finish_reason is not None
                     text, half = _whole_characters(half + part.content)
-                    yield replace(part, content=text if part.refusal else thinking.answer_in(text))
+                    yield replace(part, content=thinking.answer_in(text))
         except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
             raise _broken(f"the upstream failed: {type(error).__name__}") from None
         if not finished:
@@ -85,11 +81,25 @@ class HttpUpstream:
 
     async def models(self) -> list[str]:
         try:
-            reply = await self._client.get(f"{self._base}/models", headers=self._headers)
+            reply = await self._client.get("models")
             reply.raise_for_status()
             return [str(one["id"]) for one in reply.json()["data"]]
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise _broken(f"the upstream does not answer: {type(error).__name__}") from None
+
+
+@asynccontextmanager
+async def http_upstream(settings: Settings) -> AsyncIterator[HttpUpstream]:
+    """The upstream of the settings, with its key."""
+    key, headers = settings.upstream_key, {"Accept-Encoding": "identity"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    timeout = httpx.Timeout(settings.upstream_seconds, connect=10, pool=5)
+    base = str(settings.upstream)
+    async with httpx.AsyncClient(
+        base_url=base, headers=headers, timeout=timeout, transport=Bounded()
+    ) as client:
+        yield HttpUpstream(client, settings.model)
 
 
 class ReaderUpstream:
@@ -185,13 +195,13 @@ def _delta(data: str, field: Literal["delta", "message"]) -> Delta:
         delta = choice.get(field) or {}
         if delta.get("tool_calls") or delta.get("function_call"):
             raise _broken("the upstream calls a tool, which was not asked for")
-        content, refusal = delta.get("content") or "", delta.get("refusal") or ""
-        if not isinstance(content, str) or not isinstance(refusal, str):
+        content = (delta.get("content") or "") + (delta.get("refusal") or "")
+        if not isinstance(content, str):
             raise ValueError
         finish = _finish(choice.get("finish_reason"))
         if field == "message" and choice:
             finish = finish or "stop"
-        return Delta(content + refusal, finish, _usage(chunk.get("usage")), bool(refusal))
+        return Delta(content, finish, _usage(chunk.get("usage")))
     except (ValueError, AttributeError, TypeError, IndexError, RecursionError):
         raise _broken("the upstream sent what is no chunk of an answer") from None
 

@@ -383,30 +383,18 @@ def test_an_upstream_that_answers_by_something_else_is_named(
     assert "SECRET" not in reply.text
 
 
-@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
-def test_a_refusal_reaches_the_client_judged(start, script: Script, judged: list[str], kind: str) -> None:
+def test_a_refusal_is_judged_like_an_answer(start, script: Script, judged: list[str]) -> None:
     refusal = "I cannot help with that. It is WRONG."
-    script.kind, script.stream = kind, whole(None, refusal=refusal)
-    if kind == "text/event-stream":
-        deltas = [{"role": "assistant", "content": None}, {"refusal": refusal[:7]}, {"refusal": refusal[7:]}]
-        chunks = [chunk(choices=[{"index": 0, "delta": delta}]) for delta in deltas]
-        script.stream = "".join([*chunks, chunk(finish="stop"), "data: [DONE]\n\n"]).encode()
+    deltas = [{"role": "assistant", "content": None}, {"refusal": refusal[:7]}, {"refusal": refusal[7:]}]
+    chunks = [chunk(choices=[{"index": 0, "delta": delta}]) for delta in deltas]
+    script.stream = "".join([*chunks, chunk(finish="stop"), "data: [DONE]\n\n"]).encode()
     with start() as client:
-        deltas = [choice["delta"] for one in streamed(client) for choice in one["choices"]]
+        streamed_text = text_of(streamed(client))
+        script.kind, script.stream = "application/json", whole(None, refusal=refusal)
         message = client.post(ROUTE, json=asked()).json()["choices"][0]["message"]
-    assert "".join(judged[: len(judged) // 2]) == refusal
-    assert "".join(delta.get("refusal", "") for delta in deltas) == message["refusal"]
-    assert message["refusal"].startswith(f"I cannot help with that. It is WRONG.{MARK}")
-    assert message["content"] is None
-    assert not any("content" in delta for delta in deltas)
-
-
-def test_a_refusal_that_is_withheld_is_told_as_any_answer(start, script: Script, judged: list[str]) -> None:
-    script.kind, script.stream = "application/json", whole(None, refusal="It is WRONG.")
-    with start(policy=WITHHOLDING) as client:
-        message = client.post(ROUTE, json=asked()).json()["choices"][0]["message"]
-    assert message["refusal"] is None
-    assert message["content"].startswith("The answer could not be confirmed")
+    assert "".join(judged) == refusal * 2
+    assert message["content"] == streamed_text
+    assert streamed_text.startswith(f"I cannot help with that. It is WRONG.{MARK}")
 
 
 @pytest.mark.parametrize(
