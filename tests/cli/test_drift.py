@@ -95,15 +95,6 @@ def test_no_output_takes_the_place_of_the_log(command: Run, folder: Path, words:
     assert (folder / "same.db").read_bytes() == before
 
 
-def test_nor_where_sqlite_s_own_url_names_the_log(folder: Path) -> None:
-    path = folder / "same.db"
-    before, url = path.read_bytes(), f"sqlite:///file:{path}?uri=true"
-    result = CliRunner().invoke(main, ["drift", "--audit", url, "--html", str(path)])
-    assert result.exit_code == 2
-    assert "read as input" in result.stderr
-    assert path.read_bytes() == before
-
-
 def test_a_list_to_review(command: Run, tmp_path: Path) -> None:
     result = command("review", "--limit", "3", "--sample", "2", "--out", "week.csv", code=0)
     assert "60 answers, 0 of them reviewed" in result.stdout

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from sqlalchemy import (
     URL,
@@ -132,7 +132,6 @@ def _code(error: DBAPIError) -> str:
 
 WRITES = "lrp4rag_writes"
 """The execution option of connections that write."""
-_OWN_URL = "file:"
 
 
 def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
@@ -143,8 +142,8 @@ def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
     name = url.database or ""
     if name in ("", ":memory:"):
         raise InputError("an audit log in memory would be lost; name a file")
-    if name.startswith(_OWN_URL):  # SQLite's own URL: whoever writes one decides on all of it
-        return url, name
+    if name.startswith("file:"):
+        raise InputError("this is a URL of SQLite's own: name the file itself")
     path = Path(name)
     try:
         if path.exists():
@@ -156,11 +155,6 @@ def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
     except OSError as error:
         raise InputError(f"cannot open this: {error.strerror}", path=path) from error
     return (_reading(url, path) if read_only else url), name
-
-
-def _sqlite_file(name: str) -> str:
-    """The file that a name means, also where it is a URL of SQLite's own."""
-    return unquote(urlsplit(name).path) if name.startswith(_OWN_URL) else name
 
 
 def _create(path: Path) -> None:
@@ -252,8 +246,7 @@ class Database:
         """SQLite's: nothing else may be written in their place."""
         if not self.is_sqlite:
             return []
-        file = _sqlite_file(self.place)
-        return [Path(f"{file}{end}") for end in ("", "-wal", "-shm")]
+        return [Path(f"{self.place}{end}") for end in ("", "-wal", "-shm")]
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

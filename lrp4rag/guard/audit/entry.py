@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import rfc8785
 from sqlalchemy import Row
 
-from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.errors import InputError, LRP4RAGError, first_line
 from lrp4rag.util.strict_json import parse
 from lrp4rag.util.text import one_line, surrogate_in
 
@@ -50,33 +49,6 @@ def read_canonical(text: object) -> Any:
     if not same:
         raise ValueError("JSON, but not in its canonical spelling")
     return value
-
-
-def require_json(value: object, field: str, depth: int = 0) -> JSON:
-    """The value as plain JSON. Raises `InputError`, which names the field, for what JSON cannot hold."""
-    if depth > DEEPEST:
-        raise InputError(f"nested deeper than {DEEPEST} levels", field=field)
-    if isinstance(value, str):
-        if surrogate_in(value) is not None:
-            raise InputError("holds half a character (a lone surrogate)", field=field)
-        return value
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if abs(value) >= _SAFE:
-            raise InputError("an integer of 2^53 or more is not exact in JSON; give it as text", field=field)
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InputError(f"{value} is no number in JSON", field=field)
-        return value
-    if isinstance(value, Mapping):
-        if not all(isinstance(name, str) and surrogate_in(name) is None for name in value):
-            raise InputError("every key must be text", field=field)
-        return {name: require_json(item, f"{field}.{name}", depth + 1) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [require_json(item, f"{field}[{place}]", depth + 1) for place, item in enumerate(value)]
-    raise InputError(f"{type(value).__name__} is not JSON", field=field)
 
 
 def _as_doubles(value: Any) -> Any:
@@ -191,27 +163,39 @@ def searched(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def require_record(record: Mapping[str, JSON]) -> dict[str, Any]:
-    """The record as plain JSON. Raises `InputError` for what is none, or is none of a caller's: with an id
-    that is no text, of a kind that the log itself writes, with hashes of texts."""
+    """Return a copy of the record. Raises `InputError` for one that is not a caller's: without an id, of a
+    kind that the log itself writes, with hashes of texts."""
     if not isinstance(record, Mapping):
         raise InputError("a record is an object of JSON", field="record")
-    checked: Any = require_json(record, "record")
-    _require_name(checked.get("id"), "id")
-    if "kind" in checked:
-        _require_name(checked["kind"], "kind")
-    if checked.get("kind") in (ERASURE, EXPIRY):
+    _require_name(record.get("id"), "id")
+    if "kind" in record:
+        _require_name(record["kind"], "kind")
+    if record.get("kind") in (ERASURE, EXPIRY):
         raise InputError("the log itself writes entries of this kind", field="kind")
-    if "texts" in checked:
+    if "texts" in record:
         raise InputError("hashes of texts are put here; give the texts themselves", field="texts")
-    return dict(checked)
+    return dict(record)
 
 
-def require_size(record: dict[str, Any]) -> dict[str, Any]:
-    """The record, as it will be read. Raises `InputError` where it is too large."""
-    text = canonical(record)
+def as_stored(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record as it will be read. Raises `InputError` for what JSON cannot hold, and for one that
+    is too large."""
+    try:
+        _require_shallow(record)
+        text = canonical(record)
+    except ValueError as error:
+        raise InputError(f"this is not JSON: {first_line(error)}", field="record") from error
     if len(text) > LARGEST:
         raise InputError(f"{len(text):,} bytes, and at most {LARGEST:,} are recorded", field="record")
     return dict(read_canonical(text.decode()))
+
+
+def _require_shallow(value: object, levels: int = DEEPEST) -> None:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if items and not levels:
+        raise ValueError(f"nested deeper than {DEEPEST} levels")
+    for item in items:
+        _require_shallow(item, levels - 1)
 
 
 def _require_name(value: object, field: str) -> None:
@@ -227,7 +211,8 @@ def require_text(name: object, text: object) -> None:
     shown = f"texts.{one_line(str(name), 60)}"
     if not isinstance(text, str):
         raise InputError("must be text", field=shown)
-    require_json({str(name): text}, "texts")
+    if surrogate_in(f"{name}{text}") is not None:
+        raise InputError("holds half a character (a lone surrogate)", field=shown)
 
 
 def stamp(moment: datetime | None = None) -> str:

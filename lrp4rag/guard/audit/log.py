@@ -34,9 +34,9 @@ from lrp4rag.guard.audit.entry import (
     EXPIRY,
     JSON,
     Entry,
+    as_stored,
     entry_of,
     require_record,
-    require_size,
     require_text,
     salted,
     salted_hash,
@@ -110,7 +110,7 @@ class AuditLog:
         kept = {name: salted(text) for name, text in (texts or {}).items()} if self._texts else {}
         if kept:
             checked["texts"] = {name: salted_hash(**text) for name, text in kept.items()}
-        checked = require_size(checked)
+        checked = as_stored(checked)
         with self._database.writing() as connection:
             entry = self._add(connection, checked)
             add_texts(connection, entry.id, kept)

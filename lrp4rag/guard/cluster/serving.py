@@ -164,7 +164,7 @@ def log_resources(settings: Settings, machines: Sequence[Mapping[str, float]]) -
 def replica_settings(settings: Settings, share: Share) -> Settings:
     """The settings with absolute paths, as replicas run in other folders, and with the one GPU they see."""
     url = make_url(settings.audit)
-    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
+    if url.get_backend_name() == "sqlite" and url.database:
         url = url.set(database=str(Path(url.database).absolute()))
     return settings.model_copy(
         update={

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.guard.audit.entry import canonical, read_canonical, require_json
+from lrp4rag.guard.audit.entry import as_stored, canonical, read_canonical
 from lrp4rag.util.errors import InputError
 
 SCALARS = (
@@ -18,11 +18,10 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_what_is_written_is_read(value):
     try:
-        plain = require_json(value, "value")
-    except InputError:
+        text = canonical(value).decode()
+    except ValueError:
         return  # infinite
-    text = canonical(plain).decode()
-    assert read_canonical(text) == plain
+    assert read_canonical(text) == value
     assert canonical(read_canonical(text)).decode() == text
 
 
@@ -45,19 +44,19 @@ for _ in range(100):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (float("nan"), "nan is no number"),
-        (float("-inf"), "-inf is no number"),
-        (2**53, "not exact"),
-        ("\ud800", "half a character"),
-        ({1: 2}, "every key must be text"),
-        ({"\udc00": 2}, "every key must be text"),
-        (b"", "bytes is not JSON"),
-        ({1}, "set is not JSON"),
+        (float("nan"), "nan"),
+        (float("-inf"), "inf"),
+        (2**53, str(2**53)),
+        ("\ud800", "UTF-8"),
+        ({1: 2}, "keys must be strings"),
+        ({"\udc00": 2}, "surrogates"),
+        (b"", "bytes"),
+        ({1}, "set"),
         (DEEP, "nested deeper than 64"),
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_json_cannot_hold_is_refused_with_its_place(value, said):
+def test_what_json_cannot_hold_is_refused(value, said):
     with pytest.raises(InputError, match=said) as caught:
-        require_json({"scores": [0, value]}, "record")
-    assert str(caught.value.field).startswith("record.scores[1]")
+        as_stored({"scores": [0, value]})
+    assert caught.value.field == "record"

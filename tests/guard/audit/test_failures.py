@@ -69,8 +69,15 @@ def test_whether_it_can_be_written_is_found_by_writing(path):
 
 
 def test_a_read_only_database_is_told(path):
-    with pytest.raises(InputError, match="cannot be written to"):
-        AuditLog.open(f"sqlite:///file:{path}?mode=ro&uri=true")
+    def forbid(connection, _):
+        connection.execute("PRAGMA query_only=ON")
+
+    event.listen(Engine, "connect", forbid)
+    try:
+        with pytest.raises(InputError, match="cannot be written to"):
+            AuditLog.open(path)
+    finally:
+        event.remove(Engine, "connect", forbid)
     with AuditLog.open(path, read_only=True) as log:
         assert log.verify().entries == 3
 
@@ -134,6 +141,7 @@ def test_what_is_no_log_is_refused(tmp_path, capsys):
         (tmp_path / "none" / "audit.db", "folder does not exist"),
         (":memory:", "would be lost"),
         ("sqlite://", "would be lost"),
+        (f"sqlite:///file:{tmp_path}/audit.db?uri=true", "name the file itself"),
         ("nothing://user:secret@host/name", "kept in SQLite or in PostgreSQL"),
         ("postgresql+nothing://user:secret@host/name", "not known"),
         ("a b://", "no URL"),

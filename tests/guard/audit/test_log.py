@@ -65,7 +65,7 @@ def test_texts_are_not_kept_unless_asked_for(tmp_path):
         ({"id": "a", "kind": "erasure"}, "kind"),
         ({"id": "a", "kind": "expiry"}, "kind"),
         ({"id": "a", "texts": {}}, "texts"),
-        ({"id": "a", "score": float("nan")}, "record.score"),
+        ({"id": "a", "score": float("nan")}, "record"),
         ({"id": "a", "long": "x" * LARGEST}, "record"),
         ([], "record"),
     ],
