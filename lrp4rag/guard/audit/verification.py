@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any
 
@@ -29,19 +29,19 @@ class Problem:
         return self.what if self.sequence is None else f"entry {self.sequence}: {self.what}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Verification:
-    """What was read of a log. `head` is the hash of the last entry, `last` the last checkpoint that is of the
-    key, `key` the public key in hexadecimal; `pinned` whether the verifier brought that, and it is not merely
-    the one that the checkpoints name."""
+    """The part of a log that was read. `head` is the hash of the last entry, `last` the last checkpoint of
+    the key, `key` the public key in hexadecimal; `pinned` whether the verifier brought that, and it is not
+    merely the one that the checkpoints name."""
 
-    entries: int
-    head: str
-    checkpoints: int
-    last: Checkpoint | None
     key: str | None
     pinned: bool
-    problems: list[Problem]
+    entries: int = 0
+    head: str = NOTHING
+    checkpoints: int = 0
+    last: Checkpoint | None = None
+    problems: list[Problem] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
@@ -53,17 +53,6 @@ class Verification:
         return max(0, self.entries - (self.last.sequence if self.last else 0))
 
 
-@dataclass
-class Progress:
-    """The part of the log that was read so far."""
-
-    entries: int = 0
-    head: str = NOTHING
-    checkpoints: int = 0
-    last: Checkpoint | None = None
-    key: str | None = None
-
-
 def streamed(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any]]:
     """The rows, a few of them in memory."""
     return iter(connection.execute(statement, execution_options={"yield_per": _AT_ONCE}))
@@ -72,7 +61,7 @@ def streamed(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any
 _COMPARE = "compare it with an export or a backup"
 
 
-def check_entries(connection: Connection, progress: Progress) -> Iterator[Problem]:
+def check_entries(connection: Connection, result: Verification) -> Iterator[Problem]:
     """The problems of all entries in order, each with its texts beside it."""
     joined = (
         select(*ENTRIES.c, TEXTS.c.name, TEXTS.c.salt, TEXTS.c.text)
@@ -85,11 +74,11 @@ def check_entries(connection: Connection, progress: Progress) -> Iterator[Proble
         texts = [text for text in (row, *group) if text.name is not None]
         kept = {text.name: salted_hash(text.salt, text.text) for text in texts}
         named = named_texts(row.record)
-        problems = [*_check_entry(row, expected, progress.head)]
+        problems = [*_check_entry(row, expected, result.head)]
         if kept or named:
             problems += _check_texts(named, kept, erased=is_erased(connection, sequence))
         yield from (Problem(sequence, what) for what in problems)
-        progress.entries, progress.head, expected = progress.entries + 1, str(row.hash), sequence + 1
+        result.entries, result.head, expected = result.entries + 1, str(row.hash), sequence + 1
 
 
 def check_strays(connection: Connection) -> Iterator[Problem]:
@@ -140,26 +129,24 @@ def _shown(name: object) -> str:
     return one_line(str(name), 60)
 
 
-def check_checkpoints(connection: Connection, progress: Progress) -> Iterator[Problem]:
+def check_checkpoints(connection: Connection, result: Verification) -> Iterator[Problem]:
     """The problems of all checkpoints in order. Without a key, theirs is the one of the first."""
     previous, expected = NOTHING, 1
     for row in streamed(connection, select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)):
-        for what in _check_checkpoint(connection, row, expected, previous, progress):
+        for what in _check_checkpoint(connection, row, expected, previous, result):
             yield Problem(None, f"checkpoint {row.number}: {what}")
         previous = digest(str(row.checkpoint).encode("utf-8", "surrogateescape"))
-        progress.checkpoints, expected = progress.checkpoints + 1, row.number + 1
+        result.checkpoints, expected = result.checkpoints + 1, row.number + 1
 
 
-def check_outside(connection: Connection, progress: Progress, outside: Checkpoint) -> Iterator[Problem]:
+def check_outside(connection: Connection, result: Verification, outside: Checkpoint) -> Iterator[Problem]:
     """The problems with a checkpoint that was kept elsewhere, read after all others."""
-    if not outside.signed or outside.key != (progress.key or outside.key):
+    if not outside.signed or outside.key != (result.key or outside.key):
         yield Problem(None, "the checkpoint kept elsewhere is not of the log's key: give this log's")
         return
     hash = _hash_at(connection, outside.sequence)
     if hash is None:
-        what = (
-            f"the log was cut: it ends at entry {progress.entries}, and entry {outside.sequence} was signed"
-        )
+        what = f"the log was cut: it ends at entry {result.entries}, and entry {outside.sequence} was signed"
         yield Problem(None, f"{what} by the checkpoint kept elsewhere; restore a backup")
     elif hash != outside.hash:
         what = "it is not the one that the checkpoint kept elsewhere signs, so the chain was rewritten"
@@ -171,7 +158,7 @@ def check_outside(connection: Connection, progress: Progress, outside: Checkpoin
 
 
 def _check_checkpoint(
-    connection: Connection, row: Row[Any], expected: int, previous: str, progress: Progress
+    connection: Connection, row: Row[Any], expected: int, previous: str, result: Verification
 ) -> Iterator[str]:
     if row.number != expected:
         yield f"those from {expected} on are missing before it, or it was renumbered: restore a backup"
@@ -184,11 +171,11 @@ def _check_checkpoint(
         yield "its number was changed: restore a backup"
     if checkpoint.previous != previous:
         yield "it does not follow the one before, so one was changed, put in or moved: restore a backup"
-    progress.key = progress.key or checkpoint.key
-    if checkpoint.key != progress.key or not checkpoint.signed:
+    result.key = result.key or checkpoint.key
+    if checkpoint.key != result.key or not checkpoint.signed:
         yield "it is not signed by the log's key, so it was forged or changed: do not trust what it signs"
         return
-    progress.last = checkpoint
+    result.last = checkpoint
     hash = _hash_at(connection, checkpoint.sequence)
     if hash != checkpoint.hash:
         state = "missing" if hash is None else "another"
@@ -205,30 +192,30 @@ MOST = 1000
 
 def verify(connection: Connection, pinned: str | None, outside: Checkpoint | None) -> Verification:
     """Read a log within one transaction. Memory does not grow with it."""
-    progress = Progress(key=pinned)
-    problems = list(islice(_problems(connection, progress, outside), MOST))
-    if len(problems) == MOST:
-        problems.append(Problem(None, f"the reading ended after {MOST:,} problems: restore a backup"))
-    return Verification(**vars(progress), pinned=pinned is not None, problems=problems)
+    result = Verification(pinned, pinned is not None)
+    result.problems += islice(_problems(connection, result, outside), MOST)
+    if len(result.problems) == MOST:
+        result.problems.append(Problem(None, f"the reading ended after {MOST:,} problems: restore a backup"))
+    return result
 
 
-def _problems(connection: Connection, progress: Progress, outside: Checkpoint | None) -> Iterator[Problem]:
+def _problems(connection: Connection, result: Verification, outside: Checkpoint | None) -> Iterator[Problem]:
     if connection.dialect.name == "sqlite":
         for (said,) in connection.exec_driver_sql("PRAGMA integrity_check(10)"):
             if said != "ok":
                 yield Problem(None, f"the file is damaged ({said}): keep a copy, and restore a backup")
-    yield from check_entries(connection, progress)
+    yield from check_entries(connection, result)
     yield from check_strays(connection)
-    yield from check_checkpoints(connection, progress)
-    yield from _check_head(connection, progress)
+    yield from check_checkpoints(connection, result)
+    yield from _check_head(connection, result)
     if outside is not None:
-        yield from check_outside(connection, progress, outside)
+        yield from check_outside(connection, result, outside)
 
 
-def _check_head(connection: Connection, progress: Progress) -> Iterator[Problem]:
+def _check_head(connection: Connection, result: Verification) -> Iterator[Problem]:
     columns = (HEAD.c.one, HEAD.c.entries, HEAD.c.hash, HEAD.c.checkpoints)
     heads = connection.execute(select(*columns).limit(2)).all()
-    if [tuple(head) for head in heads] != [(1, progress.entries, progress.head, progress.checkpoints)]:
+    if [tuple(head) for head in heads] != [(1, result.entries, result.head, result.checkpoints)]:
         yield Problem(
             None,
             "the head names another last entry or checkpoint than there is, so the newest were cut off or "
