@@ -1,4 +1,4 @@
-"""A manifest and the list of examples: changed by hand, damaged, or half-written when a process was killed."""
+"""A manifest and the list of examples: changed by hand, damaged, or half-written by a killed process."""
 
 from __future__ import annotations
 

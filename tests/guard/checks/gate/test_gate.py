@@ -97,16 +97,8 @@ def test_words_say_which_passage_and_which_date() -> None:
         ("2024-06-30", datetime(2024, 7, 1, tzinfo=UTC), False),
         ("2024-06-30", datetime(2024, 7, 1, 0, 30, tzinfo=BERLIN), False),  # the zone of `now`
         ("2024-06-30", datetime(2024, 6, 30, 23, 30, tzinfo=BERLIN), True),
-        ("2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 21, 59, 58, tzinfo=UTC), True),
-        ("2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 21, 59, 59, tzinfo=UTC), False),
-        ("2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 23, 59, tzinfo=UTC), False),
         ("2024-07-01T12:00:00Z", NOW - timedelta(microseconds=1), True),
         ("2024-07-01T12:00:00Z", NOW, False),
-        ("2024", datetime(2024, 12, 31, 23, tzinfo=UTC), True),
-        ("2024", datetime(2025, 1, 1, tzinfo=UTC), False),
-        ("2024-05", datetime(2024, 5, 31, 23, tzinfo=UTC), True),
-        ("2024-05", datetime(2024, 6, 1, tzinfo=UTC), False),
-        ("9999-12-31", NOW, True),
         ("", NOW, True),
     ],
 )
@@ -121,10 +113,6 @@ def test_where_a_passage_expires(expires: str, now: datetime, kept: bool) -> Non
         ("2024-07-01", datetime(2024, 7, 1, tzinfo=UTC), True),
         ("2024-07-01", datetime(2024, 6, 30, 23, 59, 59, tzinfo=UTC), False),
         ("2024-07-01", datetime(2024, 7, 1, 0, 30, tzinfo=BERLIN), True),
-        ("2024-07-01T00:00:00Z", datetime(2024, 7, 1, 1, 59, tzinfo=BERLIN), False),
-        ("2024-07-01T00:00:00Z", datetime(2024, 7, 1, 2, tzinfo=BERLIN), True),
-        ("2024", datetime(2024, 1, 1, tzinfo=UTC), True),
-        ("2024-05", datetime(2024, 4, 30, 23, tzinfo=UTC), False),
     ],
 )
 def test_where_a_passage_becomes_effective(effective: str, now: datetime, kept: bool) -> None:
@@ -271,13 +259,9 @@ def test_equal_versions_are_ordered_by_date_and_others_by_date_only() -> None:
     ("question", "asked_for"),
     [
         ("As of 2022, how many days of leave were there?", date(2022, 1, 1)),
-        ("How many days of leave did employees get in 2022?", date(2022, 1, 1)),
-        ("What was the leave policy in March 2022?", date(2022, 3, 1)),
         ("What was the leave policy on 2022-03-05?", date(2022, 3, 5)),
         ("What did the policy say before 2024?", date(2023, 12, 31)),
-        ("How many days of leave were there last year?", date(2023, 1, 1)),
         ("How many days of leave were there two years ago?", date(2022, 1, 1)),
-        ("leave policy 2022", date(2022, 1, 1)),
     ],
 )
 def test_a_question_about_the_past_gets_what_was_valid_then(question: str, asked_for: date) -> None:
@@ -293,8 +277,6 @@ def test_a_question_about_the_past_gets_what_was_valid_then(question: str, asked
     "question",
     [
         "What did the previous version say about leave?",
-        "How many days of leave were there before the change?",
-        "How much leave did we use to get?",
         "What is new in the policy compared to the old version?",
     ],
 )
@@ -401,34 +383,6 @@ def test_the_best_scored_of_duplicates_is_kept() -> None:
     assert result.dropped == ((0, "duplicate"), (2, "duplicate"))
     assert result.findings[0].words == "Passage 1 says the same as passage 2, which is used in its place."
     assert result.findings[0].passages == (0, 1)
-
-
-COLOURS = ("red", "blue", "green", "grey", "white", "brown", "pink", "black")
-LONG = " ".join(f"the {colour} one is kept in the {colour} room" for colour in COLOURS)
-
-
-def test_near_duplicates_are_folded() -> None:
-    assert decided(Source(LONG, score=0.8), Source(f"{LONG} and so on", score=0.9)).kept == (1,)
-
-
-def test_what_is_half_the_same_is_no_duplicate() -> None:
-    assert len(decided(Source(LONG, score=0.8), Source(LONG[: len(LONG) // 2], score=0.9)).kept) == 2
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("after 14 days", "after 30 days"),
-        ("after two weeks", "after three weeks"),
-        ("which is allowed", "which is forbidden"),
-        ("which is not so", "which is so"),
-        ("says Harmsen", "says Jansen"),
-        ("within a week", "within a month"),
-    ],
-)
-def test_passages_that_differ_in_a_value_are_no_duplicates(one: str, other: str) -> None:
-    sources = [Source(f"{LONG} {LONG[::-1]} {end}", score=0.9) for end in (one, other)]
-    assert len(decided(*sources).kept) == 2
 
 
 # --- the middle
