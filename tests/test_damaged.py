@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lrp4rag.data import load_examples
-from lrp4rag.features.parts import PROMPT, RELEVANCE
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE
 from lrp4rag.reader import load_reader
 from lrp4rag.training.export import export
 from lrp4rag.training.inventory import inventory, merge
@@ -28,10 +28,10 @@ from tests.hostile.damage import BYTES, NO_JSON, NO_RECORD, PLACES, flipped, oft
 from tests.test_data import QA, answer, ragtruth
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples
-from tests.training.stored import CONFIGURATION, SENTENCES, SIGNALS, store_of
+from tests.training.stored import CONFIGURATION, SIGNALS, store_of
 
 ROWS = examples(3)
-PARTS = (RELEVANCE, SIGNALS, PROMPT, SENTENCES, "matrix-3x2")
+PARTS = (RELEVANCE, READING, SIGNALS, PROMPT, "matrix-3x2")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from lrp4rag.features.parts import PROMPT, RELEVANCE
+from lrp4rag.features.parts import PROMPT, READING, RELEVANCE
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.training.export import export
 from lrp4rag.training.inventory import inventory, merge
@@ -291,7 +291,7 @@ def test_what_is_damaged_is_counted_and_neither_exported_nor_trained_on(
     paths = {str(store.path(ROWS[k], part)) for k in (0, 1)}
     assert found.first_damaged in paths
     readers = [lambda: export(store.folder, tmp_path / "table.parquet")]
-    if part != "sentences":
+    if part != READING:
         readers.append(lambda: [*Rows.open(store.folder).records()])
     for read in readers:
         with pytest.raises(InputError) as caught:
