@@ -1,15 +1,11 @@
 """`train`, `evaluate` and `analyse` with every classifier, and with every vector."""
 
 import json
-import warnings
 
 import pytest
-import torch
 from sklearn.base import clone
 
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
-from tests.tiny import save_tiny_reader
-from tests.training.labelled import examples, write_jsonl
 
 FEW = ["--bootstrap", 10, "--workers", 1]
 COMBINATIONS = [
@@ -68,31 +64,3 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_extracted(
     places = ["--store", tmp_path / "s", "--out", tmp_path / "d"]
     assert message in run("train", labelled_file, *places, "--reader", reader_folder, *options, code=2).stderr
     assert not (tmp_path / "s").exists()
-
-
-@pytest.fixture(scope="module")
-def quantised_folder(tmp_path_factory):
-    hint = "quantised models need: pip install 'lrp4rag[quantised]'"
-    quantization = pytest.importorskip("torchao.quantization", reason=hint)
-    from transformers import AutoModelForCausalLM, AutoTokenizer, TorchAoConfig
-
-    place = tmp_path_factory.mktemp("quantised")
-    plain = save_tiny_reader(place / "plain", hidden_size=64, intermediate_size=128, num_attention_heads=4)
-    config = TorchAoConfig(quantization.Int8WeightOnlyConfig())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = AutoModelForCausalLM.from_pretrained(plain, dtype=torch.float32, quantization_config=config)
-        model.save_pretrained(place / "reader")
-    AutoTokenizer.from_pretrained(plain).save_pretrained(place / "reader")
-    return place / "reader"
-
-
-def test_a_quantised_reader_has_no_r_prompt_but_a_matrix(run, quantised_folder, tmp_path):
-    """R_prompt is pulled; R* in bins is pushed, so that an LSTM can be had."""
-    path = write_jsonl(examples(14), tmp_path / "data.jsonl")
-    places = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", quantised_folder]
-    stderr = run("train", path, *places, "--vector", "prompt", code=2).stderr
-    assert "pulled, and this reader's" in stderr
-    assert not (tmp_path / "s").exists()
-    choice = ["--vector", "matrix", "--classifier", "lstm", *FEW]
-    assert "lstm (this)" in run("train", path, *places, *choice).stdout

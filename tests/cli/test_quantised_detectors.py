@@ -78,3 +78,13 @@ def test_it_judges_by_that_reader_and_refuses_the_plain_one(
     assert f"quantised: {WORDS[kind]}" in said
     assert "this is reader plain" in said
     assert "detector for this one" in said
+
+
+def test_it_has_no_r_prompt_but_a_matrix(run, quantised, data, tmp_path) -> None:
+    """R_prompt is pulled; R* in bins is pushed, so that an LSTM can be had."""
+    places = ["--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", quantised, "--device", "cpu"]
+    stderr = run("train", data, *places, "--vector", "prompt", code=2).stderr
+    assert "pulled, and this reader's" in stderr
+    assert not (tmp_path / "s").exists()
+    choice = ["--vector", "matrix", "--classifier", "lstm", "--bootstrap", 10, "--workers", 1]
+    assert "lstm (this)" in run("train", data, *places, *choice).stdout
