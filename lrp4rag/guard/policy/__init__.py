@@ -11,5 +11,5 @@ from lrp4rag.guard.policy.policy import ACTIONS as ACTIONS
 from lrp4rag.guard.policy.policy import WITHHELD as WITHHELD
 from lrp4rag.guard.policy.policy import Action as Action
 from lrp4rag.guard.policy.policy import Policy as Policy
-from lrp4rag.guard.policy.policy import Reason as Reason
 from lrp4rag.guard.policy.policy import load_policy as load_policy
+from lrp4rag.guard.policy.reasons import Reason as Reason

@@ -22,22 +22,15 @@ from lrp4rag.guard.policy.assessment import (
     record_finding,
     without_words,
 )
-from lrp4rag.guard.policy.decision import CHECK_OF, OF_SENTENCES, Decided, of_sentence, rule_of, strictest
+from lrp4rag.guard.policy.decision import Decided, of_sentence, rule_of, strictest
 from lrp4rag.guard.policy.notices import in_place, marked, says_nothing
-from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, Reason
+from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy
+from lrp4rag.guard.policy.reasons import CHECK_OF, IN_STREAMS, Reason, row_of
 from lrp4rag.guard.policy.texts import corrected
 from lrp4rag.report.generation import record_piece
 from lrp4rag.source import Source
 from lrp4rag.streaming import JudgedPiece, ReadingAlong, verdict_of
 from lrp4rag.util.sentences import Piece
-
-DISTRUSTED: tuple[Reason, ...] = (
-    "fabricated citation",
-    "misattributed citation",
-    "disguised text",
-    "planted instructions",
-)
-UNCHECKED: tuple[Reason, ...] = ("unavailable", "unlike training data")
 
 
 class Pending(NamedTuple):
@@ -105,7 +98,7 @@ class GuardedAnswer:
         self._due: deque[Pending] = deque()
         self._pending: Pending | None = None
         self._notice = ""
-        wanted = {CHECK_OF[kind] for kind in OF_SENTENCES}
+        wanted = {CHECK_OF[kind] for kind in IN_STREAMS}
         self._checks = {name: check for name, check in policy.enabled_checks.items() if name in wanted}
         self.unfit = assess_passages(policy, question, self.sources)
         if self.unfit is None and not any(one.read.strip() for one in self.sources):
@@ -149,7 +142,7 @@ class GuardedAnswer:
         judged = self._reading.judge(piece, followed=followed)
         given = CheckInput(self.question, self.sources, piece.text)
         checked = run_checks(self._checks, given, budget=self.policy.budget)
-        ruled = rule_of(self.policy, checked, *OF_SENTENCES)
+        ruled = rule_of(self.policy, checked, *IN_STREAMS)
         decided = strictest([self._by_status(judged), *([] if ruled is None else [ruled])])
         return DecidedSentence(piece, decided, judged, checked)
 
@@ -192,12 +185,11 @@ class GuardedAnswer:
         told = next((one for span in spans for one in span.contradictions), None)
         if decided.action not in WITHHELD:
             return marked(piece, corrected(texts.correction, told) if told else texts.mark)
-        if decided.reason in UNCHECKED:
-            self._notice = texts.unavailable_notice
-        elif decided.reason in DISTRUSTED:
-            self._notice = texts.distrusted_notice
+        name = row_of(decided.reason).notice
+        if name == "notice" and told:
+            self._notice = corrected(texts.contradicted_notice, told)
         else:
-            self._notice = corrected(texts.contradicted_notice, told) if told else texts.notice
+            self._notice = getattr(texts, name)
         return in_place(piece, "" if self._notice == before else self._notice)
 
     def _leave(self, part: Part) -> Part:

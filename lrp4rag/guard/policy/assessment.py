@@ -12,8 +12,9 @@ from lrp4rag.example import Example
 from lrp4rag.guard.checks.check import CheckInput, Finding
 from lrp4rag.guard.checks.facts import fact_score
 from lrp4rag.guard.checks.registry import Checked, run_checks
-from lrp4rag.guard.policy.decision import CHECK_OF, Decided, Kind, Measures, decide, rule_of, strictest
-from lrp4rag.guard.policy.policy import WITHHELD, Policy, Reason
+from lrp4rag.guard.policy.decision import Decided, Measures, decide, rule_of, strictest
+from lrp4rag.guard.policy.policy import WITHHELD, Policy
+from lrp4rag.guard.policy.reasons import CHECK_OF, Kind, row_of
 from lrp4rag.guard.policy.texts import corrected, filled
 from lrp4rag.report.decision import DecisionWords
 from lrp4rag.source import Source
@@ -218,30 +219,6 @@ def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int,
     return tuple(order[:MOST_SOURCES])
 
 
-TEXT_OF: dict[Reason, str] = {
-    "knowledge gap": "gap",
-    "fabricated citation": "fabricated",
-    "misattributed citation": "escalated",
-    "disguised text": "escalated",
-    "planted instructions": "escalated",
-    "unlike training data": "unlike",
-    "unavailable": "unavailable",
-}
-"""Of a policy's texts, that in the place of an answer that is withheld for a reason; "insufficient" for the
-others."""
-BELOW_OF: dict[Reason, str] = {
-    "contradicted": "contradicted",
-    "conflict": "conflict",
-    "outdated source": "outdated",
-    "omitted condition": "omitted",
-    "misattributed citation": "miscited",
-    "fabricated citation": "miscited",
-    "unlike training data": "unchecked",
-    "unavailable": "unchecked",
-}
-"""The same under an answer that is served; "uncertain" for the others."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Words:
     """What the reader of an answer is told, in the policy's words."""
@@ -260,7 +237,7 @@ class _Words:
             return self._filled(texts.escalated)
         if action != "withhold":
             return self.below()
-        name = TEXT_OF.get(self.decided.reason, "insufficient")
+        name = row_of(self.decided.reason).instead
         # The gate alone knows that no passage answers: whatever a band is called, something may.
         if name == "gap" and self.decided.rule != "rules.null":
             name = "insufficient"
@@ -270,7 +247,7 @@ class _Words:
         """Under what is let out of the answer; empty where nothing is wrong."""
         if self.decided.action == "serve":
             return ""
-        names = [BELOW_OF.get(self.decided.reason, "uncertain")]
+        names = [row_of(self.decided.reason).below]
         if self.flagged and self.decided.reason not in ("contradicted", "unsupported"):
             names.append("contradicted" if self.contradictions else "uncertain")
         return " ".join(self._filled(getattr(self.policy.texts, name)) for name in dict.fromkeys(names))

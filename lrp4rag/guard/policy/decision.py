@@ -4,37 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from lrp4rag.guard.checks.registry import Checked
-from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy, Reason
+from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy
+from lrp4rag.guard.policy.reasons import CHECK_OF, REASON_OF, Kind, Reason
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Status
-
-Kind = Literal[
-    "null", "fabricated", "misattributed", "disguised", "planted", "conflict", "outdated", "omitted"
-]
-CHECK_OF: dict[Kind, str] = {
-    "null": "retrieval",
-    "fabricated": "citations",
-    "misattributed": "citations",
-    "disguised": "disguise",
-    "planted": "planted",
-    "conflict": "conflicts",
-    "outdated": "outdated",
-    "omitted": "omissions",
-}
-REASON_OF: dict[Kind, Reason] = {
-    "null": "knowledge gap",
-    "fabricated": "fabricated citation",
-    "misattributed": "misattributed citation",
-    "disguised": "disguised text",
-    "planted": "planted instructions",
-    "conflict": "conflict",
-    "outdated": "outdated source",
-    "omitted": "omitted condition",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +137,6 @@ def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) ->
         unsupported=int(not contradicted),
     )
     return strictest(list(_by_claims(policy, measures)))
-
-
-OF_SENTENCES: tuple[Kind, ...] = ("fabricated", "misattributed", "disguised", "planted")
-"""What is looked for in each sentence of a stream."""
 
 
 def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lrp4rag.guard.checks.check import Check
 from lrp4rag.guard.checks.registry import CHECKS, make_check
+from lrp4rag.guard.policy.reasons import Reason
 from lrp4rag.guard.policy.texts import Texts
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
@@ -25,24 +26,6 @@ Alarm = Literal["mark", "disclose", "escalate", "withhold"]
 """What can be done with what is flagged, or could not be judged: it is never served unmarked."""
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 """By which nobody sees what was written."""
-Reason = Literal[
-    "grounded",
-    "states nothing",
-    "contradicted",
-    "unsupported",
-    "suspect",
-    "insufficient evidence",
-    "knowledge gap",
-    "conflict",
-    "outdated source",
-    "fabricated citation",
-    "misattributed citation",
-    "disguised text",
-    "planted instructions",
-    "omitted condition",
-    "unlike training data",
-    "unavailable",
-]
 
 
 class _Strict(BaseModel):

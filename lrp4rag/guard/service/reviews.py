@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from lrp4rag.example import Example, Label
 from lrp4rag.guard.audit import AuditLog, Entry
 from lrp4rag.guard.policy import Reason
+from lrp4rag.guard.policy.reasons import row_of
 from lrp4rag.guard.service.models import Name, Text
 from lrp4rag.guard.service.problems import Problem
 
@@ -79,14 +80,10 @@ class FeedbackRequest(BaseModel):
     comment: Text | None = None
 
 
-OPEN: tuple[Reason, ...] = ("conflict", "omitted condition", "unlike training data", "unavailable")
-"""Reasons that leave open whether an answer is grounded."""
-
-
 def corrects(said: Said, record: Mapping[str, Any]) -> bool | None:
     """Whether a person says the opposite of a decision; None where one of the two leaves open whether the
     answer is grounded."""
-    if said == "unclear" or record["reason"] in OPEN or record.get("rule") == "rules.null":
+    if said == "unclear" or row_of(record["reason"]).open or record.get("rule") == "rules.null":
         return None
     decided: Reason = record["reason"]
     return (said == "grounded") != (decided == "grounded")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lrp4rag.guard.policy import WITHHELD, Measures, Policy, decide, load_policy
-from lrp4rag.guard.policy.decision import CHECK_OF, of_sentence
+from lrp4rag.guard.policy.decision import of_sentence
+from lrp4rag.guard.policy.reasons import CHECK_OF
 
 DEFAULT = Policy()
 FILES = sorted((Path(__file__).parents[3] / "examples" / "policies").glob("*.yaml"))
