@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from lrp4rag.example import Example
+from tests.lrp.tiny_families import FAMILIES, TINY, randomise
 
 BOS, START, END = "<s>", "<|im_start|>", "<|im_end|>"
 CONTROLS = (BOS, START, END)
@@ -49,21 +50,6 @@ def random_tokens(n: int, t: int, vocabulary: int = 97, seed: int = 0) -> Tokens
     return Tokens(tuple(ids[:n]), tuple(ids[n:]))
 
 
-TINY: dict[str, Any] = {
-    "vocab_size": 97,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
-    "tie_word_embeddings": False,
-    "bos_token_id": 0,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
-
-
 def tiny_config(**changes: Any) -> LlamaConfig:
     return LlamaConfig(**(TINY | changes))
 
@@ -78,28 +64,8 @@ def tiny_llama(
     """A Llama whose weights are large enough that every non-linearity is far from linear."""
     config = config or tiny_config(attention_bias=biased, mlp_bias=biased)
     model = LlamaForCausalLM(config).to(dtype).eval()
-    randomise(model, seed)
+    randomise(model, FAMILIES["llama"], seed)
     return model
-
-
-def randomise(model: torch.nn.Module, seed: int = 0, *, embeddings: float = 1.0, others: float = 1.5) -> None:
-    """Random weights: `embeddings` is the embeddings' scale, `others` that of what matrices put out."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def noise(like: torch.Tensor) -> torch.Tensor:
-        return torch.randn(like.shape, generator=generator, dtype=torch.float64)
-
-    gemma = type(model).__name__.startswith("Gemma")  # whose norms multiply by 1 + weight
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if name.endswith("norm.weight"):  # not 1, or a forgotten norm weight goes unseen
-                weight.copy_((0 if gemma else 1) + 0.3 * noise(weight))
-            elif name.endswith("bias"):
-                weight.copy_(0.5 * noise(weight))
-            elif "embed_tokens" in name:
-                weight.copy_(embeddings * noise(weight))
-            else:  # experts are 3-D: the last dimension is what a matrix reads
-                weight.copy_(others * noise(weight) / weight.shape[-1] ** 0.5)
 
 
 def tiny_tokenizer(

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
+from tests.lrp.tiny_families import TinyFamily, family_of
 from tests.tiny import Tokens
 
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
@@ -65,6 +66,7 @@ def detached(model: Any, composite: str) -> Iterator[None]:
     """Let autograd on `model`, a float64 model, see the composite; everything is restored on exit."""
     if composite not in COMPOSITES or model.dtype != torch.float64:
         raise ValueError(f"no reference for composite '{composite}' in {model.dtype}")
+    family = family_of(model)
     with pytest.MonkeyPatch.context() as patch:
         # Configurations may be shared between models: modules get copies.
         body_config = _config(model, _attn_implementation="eager")  # decides the masks
@@ -73,7 +75,7 @@ def detached(model: Any, composite: str) -> Iterator[None]:
             if hasattr(module, "o_proj"):
                 own_config = _config(module, _attn_implementation=f"detached_{composite}")
                 patch.setitem(module.__dict__, "config", own_config)
-            elif (forward := _forward_of(module, composite)) is not None:
+            elif (forward := _forward_of(module, family, composite)) is not None:
                 patch.setitem(module.__dict__, "forward", forward)
         cap = getattr(model.config, "final_logit_softcapping", None)
         if cap is not None:
@@ -93,10 +95,10 @@ def _config(module: Any, **changes: Any) -> Any:
     return config
 
 
-def _forward_of(module: Any, composite: str) -> Callable[..., Tensor] | None:
+def _forward_of(module: Any, family: TinyFamily, composite: str) -> Callable[..., Tensor] | None:
     """The rewritten forward of a norm, a gated MLP or a mixture of experts; None for anything else."""
-    if type(module).__name__.endswith("RMSNorm"):
-        return lambda x: rms_norm(module, x, composite)
+    if type(module).__name__ == family.norm:
+        return lambda x: rms_norm(module, x, composite, family.offset)
     if isinstance(getattr(module, "down_proj", None), nn.Linear):
         return lambda x: gated_mlp(module, x, composite)
     if hasattr(module, "experts"):
@@ -109,12 +111,11 @@ def product(c: Tensor, composite: str) -> Tensor:
     return 0.5 * c + 0.5 * c.detach() if composite == "attnlrp" else c
 
 
-def rms_norm(norm: Any, x: Tensor, composite: str) -> Tensor:
+def rms_norm(norm: Any, x: Tensor, composite: str, offset: float = 0.0) -> Tensor:
     """Over the last dimension, which is a head's where a model normalises queries and keys."""
     eps = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
-    weight = 1 + norm.weight if type(norm).__name__.startswith("Gemma") else norm.weight
     scale = (x.square().mean(-1, keepdim=True) + eps) ** -0.5
-    return weight * x * (scale if composite == "paper" else scale.detach())
+    return (offset + norm.weight) * x * (scale if composite == "paper" else scale.detach())
 
 
 def soft_cap(x: Tensor, cap: float, composite: str) -> Tensor:
