@@ -117,7 +117,8 @@ def _residual_states(blocks: Sequence[Any], pull: Any, tokens: Tokens) -> list[d
         seen.setdefault("mlp", output[0] if isinstance(output, Tensor) else output[0][0])
 
     for block, seen in zip(blocks, states, strict=True):
-        hooks.append(block.norms["mlp_norm"].register_forward_pre_hook(partial(before_mlp, seen)))
+        entrance = block.norms.get("mlp_norm", block.mlp)
+        hooks.append(entrance.register_forward_pre_hook(partial(before_mlp, seen)))
         hooks.append(block.layer.register_forward_hook(partial(after, seen)))
     try:
         pull(tokens, torch.zeros(1, len(tokens.response_ids)))

@@ -66,7 +66,7 @@ def pull_mlp(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
         gate, up, down = block.dense
         dgate, dup = tape.mlp.pull(x @ down.matrix)
         x = _added(dgate, gate.matrix, to=dup @ up.matrix)
-    return tape.norms["mlp_norm"].pull(x, add=c)
+    return _with_residual(tape, "mlp_norm", x, c)
 
 
 def pull_attention(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
@@ -79,7 +79,12 @@ def pull_attention(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
     if cq is not None and ck is not None:
         x = _added(_to_projection(cq.flatten(1, 2), tape, "query_norm"), block.query.matrix, to=x)
         x = _added(_to_projection(ck, tape, "key_norm"), block.key.matrix, to=x)
-    return tape.norms["attention_norm"].pull(x, add=c)
+    return _with_residual(tape, "attention_norm", x, c)
+
+
+def _with_residual(tape: LayerTape, norm: str, x: Tensor, c: Tensor) -> Tensor:
+    """Cotangents of a state: `x` through the norm before a part, where it has one, and `c` past the part."""
+    return tape.norms[norm].pull(x, add=c) if norm in tape.norms else x + c
 
 
 def _added(c: Tensor | None, matrix: Tensor, *, to: Tensor) -> Tensor:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
-from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp import check_conservation, relevance_mode
+from lrp4rag.lrp import families as families_of_lrp
 from lrp4rag.lrp.families import supported_architectures
-from lrp4rag.lrp.families.architectures import FAMILIES
+from lrp4rag.lrp.families.architectures import FAMILIES, GEMMA2
 from tests.lrp import tiny_families
 from tests.lrp.checks import (
     BIASED,
@@ -92,6 +95,21 @@ def test_cp_lrp_conserves_at_every_layer_where_there_are_no_biases(name: str) ->
                 assert float((total - flow.explained_logits).abs().max()) > 0.01
             else:
                 assert_close(total, flow.explained_logits, 1e-6)
+
+
+@composites
+def test_a_decoder_with_norms_after_its_parts_only(composite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty path of `Family` is a part that the architecture has not, also for the norms of Llama."""
+    model, tokens, weights = build("gemma2"), random_tokens(17, 5), random_weights(3, 21)
+    for layer in model.model.layers:
+        layer.input_layernorm = layer.pre_feedforward_layernorm = nn.Identity()
+    monkeypatch.setattr(families_of_lrp, "FAMILIES", [replace(GEMMA2, attention_norm="", mlp_norm="")])
+    logits, expected = reference_rows(model, tokens, composite)
+    with relevance_mode(model, composite) as flow:
+        assert_close(flow.pull(tokens, all_columns=True), expected, 1e-10)
+        assert_close(flow.push(tokens, weights), weights @ expected.T, 1e-10)
+        assert_close(flow.explained_logits, logits, 1e-10)
+    assert check_conservation(model, composite, tokens).conserves(1e-6) == (composite == "cp_lrp")
 
 
 # The reference itself, where float32 is float64.
