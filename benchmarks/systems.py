@@ -23,7 +23,7 @@ from experiments.systems.comparison.folds import sample_of
 from experiments.systems.comparison.ours import BUNDLED
 from experiments.systems.registry import BASELINES
 from experiments.systems.resources import Resources
-from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers import Model
 from lrp4rag.judge import analyse
 from lrp4rag.reader.reader import check_device, fastest_dtype
 from lrp4rag.training.folds import ONCE
@@ -41,7 +41,7 @@ SOURCES = 80  # of which the fold learns from four fifths: enough to calibrate w
 def call_of(name: str, rows: Rows, learn: np.ndarray, resources: Resources) -> Call | None:
     """What judges the row of a number from scratch; None where nothing was learned that asks no model."""
     if name in BUNDLED:
-        detector = FittedDetector.load(BUNDLED[name])
+        detector = Model.load(BUNDLED[name])
         return lambda k: analyse(rows.examples[k], resources.reader, detector)
     baseline = BASELINES[name]
     scorer = baseline.fit(rows.select(learn), resources)

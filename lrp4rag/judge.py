@@ -25,7 +25,7 @@ from lrp4rag.classifiers.analysis import (
 )
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
-from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict, with_premise
 from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
@@ -66,11 +66,6 @@ class ExplainedVerdict(Analysis):
     def __post_init__(self) -> None:
         Verdict.__post_init__(self)
         object.__setattr__(self, "reasons", reasons_of(self))
-
-    @property
-    def analysis(self) -> Self:
-        """Itself."""
-        return self
 
     def to_dict(self) -> dict[str, Any]:
         """What `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
@@ -162,7 +157,7 @@ class Detector:
 
     def __init__(
         self,
-        model: FittedDetector | None,
+        model: Model | None,
         reader: Reader,
         *,
         name: str | None = None,
@@ -185,7 +180,7 @@ class Detector:
         require_whole(prompt_bytes, "prompt_bytes", 0)
         self.composite = composite_named(composite or (model.card.composite if model else "attnlrp"))
         _ = family_of(reader.model)
-        self.plain = model is not None and model.model.plain
+        self.plain = model is not None and model.plain
         self._pulls = model is not None and PROMPT in model.needs
         if model is not None:
             read = None if self.plain else self.composite.name
@@ -219,7 +214,7 @@ class Detector:
         """
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
-        model = FittedDetector.load(detector)
+        model = Model.load(detector)
         trained = model.card.reader
         if not isinstance(reader, Reader):
             try:
@@ -249,7 +244,7 @@ class Detector:
         return self._fitted.card
 
     @property
-    def _fitted(self) -> FittedDetector:
+    def _fitted(self) -> Model:
         if self.model is None:
             raise InputError("this needs a detector that was trained")
         return self.model
@@ -274,7 +269,7 @@ class Detector:
         responses."""
         return self._with(self._fitted.at_prevalence(prevalence))
 
-    def _with(self, model: FittedDetector) -> Self:
+    def _with(self, model: Model) -> Self:
         return type(self)(
             model,
             self.reader,
@@ -364,7 +359,7 @@ class Detector:
                 yield one if isinstance(one, Exception) else one.verdict()
 
     def _examine_each(
-        self, examples: Sequence[Example], model: FittedDetector | None, **options: Any
+        self, examples: Sequence[Example], model: Model | None, **options: Any
     ) -> Iterator[_Examined | Exception]:
         order, done = iter(_grouped_by_prompt(examples)), dict[int, _Examined | Exception]()
         for turn in range(len(examples)):
@@ -412,7 +407,7 @@ class Detector:
         self,
         prompt: Prompt,
         response: str | None,
-        model: FittedDetector | None,
+        model: Model | None,
         *,
         evidence: bool = True,
         reasons: bool = True,
@@ -444,9 +439,9 @@ class Detector:
                 if model is None:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
                 else:
-                    judgement = model.judgement(record, self._score(prompt, record, model))
+                    judgement = model.judgement(record, self._assess(prompt, record, model))
                 judgement = replace(judgement, response=response)
-                reasoned = model.model.reasons(record, judgement) if model is not None and reasons else ()
+                reasoned = model.reasons(record, judgement) if model is not None and reasons else ()
             shades = dict[str, Array | Relevance | None]()
             if rows or tokens:
                 judgement, shades = self._rows(judgement, seconds, tokens=tokens, follow=follow)
@@ -477,10 +472,10 @@ class Detector:
             if self.model is None:
                 self._replay = RelevanceReplay(self.reader, self.flow)
             else:
-                self._replay = self.model.model.replay(self.reader, self.flow)
+                self._replay = self.model.replay(self.reader, self.flow)
         return self._replay(encoded, keep=keep)
 
-    def _score(self, prompt: Prompt, record: Record, model: FittedDetector) -> Assessment:
+    def _assess(self, prompt: Prompt, record: Record, model: Model) -> Assessment:
         """What the model says of a response; of sentences that repeat what only the question supposes, what
         it says after the question as the passages would have it, where that is worse."""
         assessment = model.assess(record)
@@ -651,7 +646,7 @@ class Detector:
 def analyse(
     example: Example,
     reader: Reader,
-    detector: FittedDetector | None,
+    detector: Model | None,
     *,
     composite: str | Composite | None = None,
     max_memory: int | None = None,
@@ -674,7 +669,7 @@ def _grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
 
 
 def _at_estimated_prevalence(
-    model: FittedDetector, examined: Sequence[_Examined | Exception]
+    model: Model, examined: Sequence[_Examined | Exception]
 ) -> list[_Examined | Exception]:
     """At the prevalence that the responses tell by their probabilities; errors are left out of it."""
     judged = [one for one in examined if isinstance(one, _Examined)]

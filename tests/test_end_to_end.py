@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy.special import logit
 
-from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers import Model
 from lrp4rag.cli import main
 from lrp4rag.data import load_examples
 from lrp4rag.lrp import attribute
@@ -78,7 +78,7 @@ def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts: 
 
 def test_a_known_generator_shifts_the_log_odds_and_nothing_else(quick: dict[str, Any]) -> None:
     known, unknown = quick["by 7b"], quick["hallucinated"]
-    shift = FittedDetector.load().card.input.reading.shifts["llama-2-7b-chat"]
+    shift = Model.load().card.input.reading.shifts["llama-2-7b-chat"]
     assert logit(known["probability"]) - logit(unknown["probability"]) == pytest.approx(shift, abs=1e-3)
     assert known["spans"] == unknown["spans"]
     assert (known["generator_shift"], unknown["generator_shift"]) == (pytest.approx(shift), 0)

@@ -177,11 +177,11 @@ def test_threads_that_wait_do_not_spin(before: str, given: str | None, expected:
 
 def test_it_is_written_as_the_command_writes_it(detector: Detector) -> None:
     verdict = detector.judge(QUESTION, PASSAGES, RESPONSE)
-    assert verdict.to_dict() == record(verdict.analysis)
+    assert verdict.to_dict() == record(verdict)
     json.dumps(verdict.to_dict(), allow_nan=False)
     page = verdict.to_html(tokens=True)
     assert page.startswith("<!doctype html>")
-    assert verdict.analysis.sentence_rows is None  # pulled for the page only
+    assert verdict.sentence_rows is None  # pulled for the page only
 
 
 def test_a_notebook_shows_it_with_everything_escaped(detector: Detector) -> None:
@@ -299,7 +299,7 @@ def test_no_evidence_is_computed_without_a_verdict(plain: Detector, monkeypatch:
     assert plain.judge(QUESTION, PASSAGES, RESPONSE).hallucinated is not None
     assert asked == [True]
     strange = Unlike("prompt tokens", "longer than any", decides=True)
-    monkeypatch.setattr("lrp4rag.classifiers.detector.unlike", lambda *_: ((strange,),))
+    monkeypatch.setattr("lrp4rag.classifiers.model.unlike", lambda *_: ((strange,),))
     verdict = plain.judge(QUESTION, PASSAGES, RESPONSE)
     assert verdict.hallucinated is None
     assert verdict.probability is not None

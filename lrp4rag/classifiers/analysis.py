@@ -58,11 +58,6 @@ class Analysis(Verdict):
         return nearest(context.index, context.passages, statement)
 
     @property
-    def verdict(self) -> Verdict:
-        """Itself: an analysis is a verdict."""
-        return self
-
-    @property
     def by_segment(self) -> Array | None:
         """Relevance of each segment (S, t), in logits, where it was pushed."""
         return None if self.relevance is None else self.relevance.by_segment

@@ -17,9 +17,6 @@ from safetensors.numpy import load, save
 
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.classifiers.model import Model
-from lrp4rag.classifiers.token_model import TokenModel
-from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.files import check_folder, folder_written_whole, read_bytes
 from lrp4rag.util.hashes import hash_of
@@ -36,11 +33,8 @@ BUNDLED = "default"
 """The name of the detector that comes with the package."""
 KINDS = ("float32", "float64", "int64")
 
-MODELS: dict[str, type[Model]] = {"tokens": TokenModel, "vector": VectorModel}
-"""The kinds of detector, by the `kind` of their card's input."""
 
-
-def write(folder: str | Path, card: Card, learned: Mapping[str, NDArray[Any]]) -> Path:
+def write_detector(folder: str | Path, card: Card, learned: Mapping[str, NDArray[Any]]) -> Path:
     """Write the folder, whole or not at all; raises `InputError` where other files are in it."""
     folder = Path(folder)
     check_target(folder)
@@ -53,17 +47,11 @@ def write(folder: str | Path, card: Card, learned: Mapping[str, NDArray[Any]]) -
     return folder
 
 
-def read(folder: str | Path = BUNDLED) -> tuple[Card, Model]:
-    """The card and the model; raises `InputError` for a missing or corrupt file."""
+def read_detector(folder: str | Path = BUNDLED) -> tuple[Path, Card, dict[str, NDArray[Any]]]:
+    """The folder, the card and what was learned; raises `InputError` for a missing or corrupt file."""
     folder = _folder(folder)
     card = load_card(folder)
-    learned = _arrays(folder, card)
-    kind = card.input.kind
-    try:
-        return card, MODELS[kind].load(card, learned)
-    except (InputError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        what = f"not a {kind.removesuffix('s')} detector: {first_line(error)}"
-        raise InputError(what, path=folder) from error
+    return folder, card, _arrays(folder, card)
 
 
 def _arrays(folder: Path, card: Card) -> dict[str, NDArray[Any]]:

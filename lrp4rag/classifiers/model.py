@@ -1,62 +1,276 @@
-"""`Model`: what a detector does to one response. The kinds of detector differ in this alone."""
+"""`Model`: a fitted detector without its reader: a card, what was learned, and how it scores a response."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Card
-from lrp4rag.classifiers.verdict import Assessment, Judgement, Reason
+from lrp4rag.classifiers.domain import unlike
+from lrp4rag.classifiers.folder import BUNDLED, read_detector, write_detector
+from lrp4rag.classifiers.operating import precision_at, threshold_at
+from lrp4rag.classifiers.prevalence import at_prevalence, check_prevalence, estimated_prevalence
+from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Reason, Verdict, shifted
 from lrp4rag.features.parts import RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import RelevanceReplay, Replay
 from lrp4rag.lrp.flow import Flow
+from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.identity import reader_name
 from lrp4rag.reader.reader import Reader
+from lrp4rag.util.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
+from lrp4rag.util.types import not_finite
+
+RELEVANCE_ARRAYS = ("response", "logits", "by_segment", "prompt", "resampled")
 
 Arrays = Mapping[str, NDArray[Any]]
+Input = Relevance | Record
+"""What a model judges: relevance, or a record of it with signals."""
 
 
-class Model(Protocol):
-    """A kind of detector, chosen once: by `FittedDetector.load`, from the kind of the card's input.
+@dataclass(frozen=True, eq=False)
+class Model(ABC):
+    """A fitted model. Read one with `Model.load`, or train one with `lrp4rag.training`.
 
-    A new kind is a subclass of this, which says how to `assess` a record; a subclass of `card.ModelInput`,
-    which says what the card tells of it; and a line in `folder.MODELS`, so that it can be loaded.
+    A new kind is a subclass of this, which says how to `score` a record; and a subclass of `card.ModelInput`
+    of the same `kind`, which says what the card tells of it.
     """
 
+    card: Card
+    _: KW_ONLY
+    prevalence: float | None = None
+    """Of hallucinated responses, where probabilities are meant for another one than the card's."""
+
+    kinds: ClassVar[dict[str, type[Model]]] = {}
+    """The subclasses, by their `kind`."""
+    kind: ClassVar[str]
+    plain: ClassVar[bool] = False
+    """Whether it reads what plain passes tell, and no relevance: outside of relevance mode."""
     dtype_matters: ClassVar[bool] = False
     """Whether a reader in another dtype than in training deserves a warning."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls):
+            Model.kinds[cls.kind] = cls
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The parts of a store that it reads (`features.parts`)."""
         return (RELEVANCE,)
 
-    @property
-    def plain(self) -> bool:
-        """Whether it reads what plain passes tell, and no relevance: outside of relevance mode."""
-        return False
-
-    def replay(self, reader: Reader, flow: Flow) -> Replay:
-        """What reads the records that it assesses, where they have relevance."""
-        return RelevanceReplay(reader, flow, self.needs)
+    @abstractmethod
+    def score(self, record: Record) -> Assessment:
+        """Score a response at the card's prevalence; raises `InputError` where the record lacks what is
+        read."""
 
     @abstractmethod
-    def assess(self, record: Record) -> Assessment:
-        """Raises `InputError` where the record lacks what the model reads."""
+    def arrays(self) -> Arrays:
+        """Return everything that was learned and is not in the card; `of` reads it back."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, card: Card, arrays: Arrays) -> Self:
+        """Raises `InputError`, `KeyError`, `RuntimeError`, `TypeError` or `ValueError` for arrays of another
+        model."""
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
         """The features that moved the judgement most, strongest first."""
         return ()
 
-    def arrays(self) -> Arrays:
-        """Everything that was learned and is not in the card; `load` reads it back."""
-        return {}
+    def replay(self, reader: Reader, flow: Flow) -> Replay:
+        """What reads the records that it scores, where they have relevance."""
+        return RelevanceReplay(reader, flow, self.needs)
 
-    @classmethod
-    def load(cls, card: Card, arrays: Arrays) -> Self:
-        """Raises `InputError`, `KeyError`, `RuntimeError`, `TypeError` or `ValueError` for arrays of another
-        model."""
-        return cls()
+    @property
+    def assumed_prevalence(self) -> float:
+        """The proportion of hallucinated responses where its probabilities hold; raises `InputError` where
+        the card has none."""
+        return self.prevalence or self._trained_prevalence()
+
+    def predict_proba(self, inputs: Sequence[Input]) -> NDArray[np.float64]:
+        """The probability that each response is hallucinated, (rows,), 0 where it states nothing; raises as
+        `assess` does."""
+        return np.array([self.assess(one).probability or 0.0 for one in inputs], dtype=np.float64)
+
+    def predict(self, response: Input) -> Verdict:
+        """The verdict on one response, with suspect spans and sentences, and what moved it.
+
+        Raises as `assess` does.
+        """
+        record = _as_record(response)
+        judgement = self.judgement(record, self.assess(record))
+        return judgement.verdict(Evidence(reasons=self.reasons(record, judgement)), Verdict)
+
+    def judgement(self, record: Record, assessment: Assessment) -> Judgement:
+        """Say of each sentence of a record what the model's assessment of it makes of it."""
+        return Judgement.of(
+            record.encoded,
+            assessment,
+            self.card.threshold,
+            relevance=record.relevance,
+            unlike=unlike(self.card.domain, record),
+        )
+
+    def assess(self, response: Input) -> Assessment:
+        """Score one response, at the model's prevalence.
+
+        Raises `InputError` for relevance of another reader, composite or target, or where signals that the
+        model reads are missing, and `RelevanceError` where a number is NaN or Inf.
+        """
+        record = _as_record(response)
+        arrays: dict[str, NDArray[Any]] = {}
+        relevance = record.relevance
+        if relevance is None or self.plain:
+            self.require(record.reader)
+        else:
+            self.require(relevance.reader, relevance.composite, relevance.target)
+            require_embeddings(relevance)
+            pairs = ((name, getattr(relevance, name)) for name in RELEVANCE_ARRAYS)
+            arrays = {name: array for name, array in pairs if array is not None}
+        for group in (arrays, record.signals, record.states):
+            if (name := not_finite(group)) is not None:
+                raise RelevanceError(f"no verdict: '{name}' holds NaN or Inf")
+        assessment = self.score(record)
+        probabilities = [] if assessment.probability is None else [assessment.probability]
+        probabilities += [] if assessment.claims is None else assessment.claims.probabilities.tolist()
+        if not all(0 <= one <= 1 for one in probabilities):
+            raise RelevanceError("no verdict: the detector returned an invalid probability")
+        if self.prevalence is None:
+            return assessment
+        shift = partial(at_prevalence, trained=self._trained_prevalence(), prevalence=self.prevalence)
+        return shifted(assessment, shift)
+
+    def at(self, point: str | float) -> Self:
+        """The same at an operating point of its card, or at a target false-positive rate (0 to 1).
+
+        Raises `InputError` for a point that the card does not have.
+        """
+        card, names = self.card, ", ".join(self.card.operating_points)
+        if not card.operating_points or not card.faithful_quantiles:
+            raise InputError("this detector has no operating points; train one that reads tokens")
+        if isinstance(point, float):
+            threshold = threshold_at(point, card.faithful_quantiles)
+        elif point in card.operating_points:
+            threshold = card.operating_points[point].threshold
+        else:
+            raise InputError(f"no operating point '{point}'; choose from {names}")
+        return replace(self, card=card.model_copy(update={"threshold": threshold}))
+
+    def at_prevalence(self, prevalence: float) -> Self:
+        """The same where that proportion of responses is hallucinated: probabilities and thresholds shift, so
+        that the same responses are flagged, and the operating points state their precision there.
+
+        Raises `InputError` for an invalid prevalence, and for a model whose card has none.
+        """
+        prevalence, trained = check_prevalence(prevalence), self.assumed_prevalence
+
+        shift = partial(at_prevalence, trained=trained, prevalence=prevalence)
+        points = {
+            name: point.model_copy(
+                update={
+                    "threshold": float(shift(point.threshold)),
+                    "precision": precision_at(prevalence, point.recall, point.false_positive_rate),
+                }
+            )
+            for name, point in self.card.operating_points.items()
+        }
+        card = self.card.model_copy(
+            update={
+                "threshold": float(shift(self.card.threshold)),
+                "operating_points": points,
+                "faithful_quantiles": shift(self.card.faithful_quantiles).tolist(),
+            }
+        )
+        return replace(self, card=card, prevalence=prevalence)
+
+    def at_estimated_prevalence(self, judgements: Sequence[Judgement]) -> tuple[Self, list[Judgement]]:
+        """The same at the prevalence that is estimated from unlabelled responses, and their judgements there
+        (Saerens et al. 2002). Raises `InputError` for too few."""
+        probabilities = [one.assessment.probability for one in judgements]
+        stated = [one for one in probabilities if one is not None]
+        prevalence = estimated_prevalence(stated, self.assumed_prevalence)
+        model = self.at_prevalence(prevalence)
+        shift = partial(at_prevalence, trained=self.assumed_prevalence, prevalence=prevalence)
+        return model, [one.at(shift, model.card.threshold) for one in judgements]
+
+    def _trained_prevalence(self) -> float:
+        if not self.card.prevalence:
+            raise InputError("this detector's card has no prevalence; train one that reads tokens")
+        return self.card.prevalence
+
+    def require(
+        self, reader: Mapping[str, Any], composite: str | None = None, target: str | None = None
+    ) -> None:
+        """Refuse a reader, or relevance, that the model was not trained on; another dtype only warns."""
+        trained = self.card.reader
+        pairs = {
+            name: (expected, actual)
+            for name, expected, actual in (
+                ("composite", self.card.composite, composite),
+                ("target", self.card.target, target),
+            )
+            if actual is not None
+        }
+        if trained["digest"] != reader["digest"]:
+            pairs = {"reader": (reader_name(trained), reader_name(dict(reader))), **pairs}
+        framing = (
+            ""
+            if trained["chat_template"] == reader["chat_template"]
+            else f" (chat_template={trained['chat_template']})"
+        )
+        for what, (expected, actual) in pairs.items():
+            if expected != actual:
+                raise InputError(
+                    f"the detector was trained with {what} {expected}, and this is {what} {actual}; use that "
+                    f"{what}{framing}, train a detector for this one, or analyse with detector=None, for "
+                    "evidence without a verdict"
+                )
+        if trained["dtype"] != reader["dtype"] and self.dtype_matters:
+            message = f"the detector was trained in {trained['dtype']}, this is {reader['dtype']}"
+            warnings.warn(message, LRP4RAGWarning, stacklevel=2)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder with the card (JSON) and what was learned (safetensors), whole or not at all."""
+        return write_detector(folder, self.card, self.arrays())
+
+    @staticmethod
+    def load(folder: str | Path = BUNDLED) -> Model:
+        """Read a detector folder, or the bundled one by name. Nothing is unpickled.
+
+        Raises `InputError` for a missing or corrupt file and for another format or feature version.
+        """
+        path, card, arrays = read_detector(folder)
+        try:
+            return Model.kinds[card.input.kind].of(card, arrays)
+        except (
+            InputError,
+            AttributeError,
+            IndexError,
+            KeyError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            what = f"not a {card.input.kind.removesuffix('s')} detector: {first_line(error)}"
+            raise InputError(what, path=path) from error
+
+
+def require_embeddings(relevance: Relevance) -> None:
+    """Raise `InputError` for relevance of another layer."""
+    if relevance.layer:
+        raise InputError(
+            f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
+            "attribute with layer=0"
+        )
+
+
+def _as_record(response: Input) -> Record:
+    return response if isinstance(response, Record) else Record.of(response)

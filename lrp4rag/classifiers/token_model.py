@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self, cast
+from dataclasses import dataclass
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from scipy.special import expit
 
-from lrp4rag.classifiers.card import Card, Distribution, TokenInput
+from lrp4rag.classifiers.card import Card, TokenInput
 from lrp4rag.classifiers.contradiction import Statements
-from lrp4rag.classifiers.decision import DecisionRule, claim_columns
+from lrp4rag.classifiers.decision import claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.verdict import Assessment, Claims, Judgement, Reason, TokenMarks
@@ -24,25 +24,31 @@ from lrp4rag.features.units import sentence_numbers
 REASONS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TokenModel(Model):
-    """`blocks` are what its ensemble reads, `reference` what features are like in training sentences."""
+    """An `ensemble` of the card's blocks of features, and the card's rule."""
 
-    blocks: dict[str, Block]
     ensemble: Ensemble
-    rule: DecisionRule
-    reference: Mapping[str, Distribution] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "tokens"
+    plain: ClassVar[bool] = True
+
+    @property
+    def input(self) -> TokenInput:
+        """What the card tells of it."""
+        return cast(TokenInput, self.card.input)
+
+    @property
+    def blocks(self) -> Mapping[str, Block]:
+        """What the ensemble reads."""
+        return self.input.blocks
 
     @property
     def needs(self) -> tuple[str, ...]:
         return (READING,)
 
-    @property
-    def plain(self) -> bool:
-        return True
-
-    def assess(self, record: Record) -> Assessment:
-        numbers, rule = sentence_numbers(record), self.rule
+    def score(self, record: Record) -> Assessment:
+        numbers, rule = sentence_numbers(record), self.input.reading
         scores = self.ensemble({name: block(record) for name, block in self.blocks.items()}, numbers)
         statements = Statements.of(record)
         columns = claim_columns(scores.alone, scores.among, numbers, statements.compared)
@@ -78,7 +84,7 @@ class TokenModel(Model):
         inside = judgement.tokens[chosen]
         if not inside.any():
             return ()
-        found = []
+        reference, reasons = self.card.reference, list[Reason]()
         for name, block in self.blocks.items():
             if not isinstance(block, PlainTable):
                 continue
@@ -90,18 +96,16 @@ class TokenModel(Model):
                 without[:, columns] = mean[columns]
                 after = mean_log_odds(networks, without)
                 moved = self.ensemble.weight(name) * float((before - after).mean())
-                if feature in self.reference and (moved > 0) == flagged:
+                if feature in reference and (moved > 0) == flagged:
                     value = float(block.values(record, feature)[inside].mean())
-                    reason = Reason(feature, moved, chosen, value, self.reference[feature].faithful)
+                    reason = Reason(feature, moved, chosen, value, reference[feature].faithful)
                     if not (flagged and reason.usual):  # what is usual explains no suspicion
-                        found.append(reason)
-        return tuple(sorted(found, key=lambda reason: -abs(reason.moved or 0.0))[:REASONS])
+                        reasons.append(reason)
+        return tuple(sorted(reasons, key=lambda reason: -abs(reason.moved or 0.0))[:REASONS])
 
     def arrays(self) -> Arrays:
         return self.ensemble.arrays()
 
     @classmethod
-    def load(cls, card: Card, arrays: Arrays) -> Self:
-        given = cast(TokenInput, card.input)
-        ensemble = Ensemble.of(arrays, list(given.blocks))
-        return cls(dict(given.blocks), ensemble, given.reading, card.reference)
+    def of(cls, card: Card, arrays: Arrays) -> Self:
+        return cls(card, Ensemble.of(arrays, list(cast(TokenInput, card.input).blocks)))

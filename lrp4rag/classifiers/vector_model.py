@@ -16,38 +16,42 @@ from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.features.record import Record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class VectorModel(Model):
-    """`learned` are the arrays of `classifier`, a name of `scorers.SCORERS`. Tokens are suspect where
-    smoothed relevance is below `token_threshold` (none where it is None)."""
+    """`learned` are the arrays of the card's classifier, a name of `scorers.SCORERS`."""
 
-    features: Features
-    classifier: str
     learned: Arrays
-    token_threshold: float | None
 
+    kind: ClassVar[str] = "vector"
     dtype_matters: ClassVar[bool] = True
+
+    @property
+    def input(self) -> VectorInput:
+        """What the card tells of it."""
+        return cast(VectorInput, self.card.input)
+
+    @property
+    def features(self) -> Features:
+        return Features(self.input.vector, self.input.length, self.input.mode)
 
     @property
     def needs(self) -> tuple[str, ...]:
         return self.features.needs
 
-    def assess(self, record: Record) -> Assessment:
+    def score(self, record: Record) -> Assessment:
         (probability,) = self._probabilities(self.features([record.require_relevance()]))
-        return Assessment(float(probability), token_threshold=self.token_threshold)
+        return Assessment(float(probability), token_threshold=self.input.token_threshold)
 
     def arrays(self) -> Arrays:
         return self.learned
 
     @classmethod
-    def load(cls, card: Card, arrays: Arrays) -> Self:
-        given = cast(VectorInput, card.input)
-        features = Features(given.vector, given.length, given.mode)
-        made = cls(features, card.classifier, arrays, given.token_threshold)
-        found = made._probabilities(np.zeros((1, *features.shape)))
-        if found.shape != (1,) or not np.isfinite(found).all():
-            raise ValueError("its probability of a vector is none")
-        return made
+    def of(cls, card: Card, arrays: Arrays) -> Self:
+        model = cls(card, arrays)
+        values = model._probabilities(np.zeros((1, *model.features.shape)))
+        if values.shape != (1,) or not np.isfinite(values).all():
+            raise ValueError("its probability of a vector is invalid")
+        return model
 
     def _probabilities(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        return probabilities(self.classifier, self.learned, vectors)
+        return probabilities(self.card.classifier, self.learned, vectors)

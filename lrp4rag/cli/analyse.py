@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rich.console import OverflowMethod
     from rich.text import Text
 
-    from lrp4rag.classifiers import FittedDetector
+    from lrp4rag.classifiers import Model
     from lrp4rag.example import Example
     from lrp4rag.guard.cluster.analysis import Plan
     from lrp4rag.guard.policy import Assessment
@@ -290,7 +290,7 @@ def _plan(
     )
 
 
-def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[FittedDetector | None, Reader]:
+def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[Model | None, Reader]:
     detector = choice.open()
     return detector, reader.framed_as(detector).open_in_worker(0)
 

@@ -27,7 +27,7 @@ from lrp4rag.util.files import absolute, check_folder
 from lrp4rag.util.terminal import say, tell
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers import FittedDetector
+    from lrp4rag.classifiers import Model
     from lrp4rag.example import Example
     from lrp4rag.training.extract import Extraction
 
@@ -100,7 +100,7 @@ def extraction_of(
     choice: ReaderChoice,
     parts: Sequence[str],
     engine: EngineChoice,
-    detector: FittedDetector | None = None,
+    detector: Model | None = None,
 ) -> Extraction:
     """Extract with the chosen reader, as the detector needs it where there is one, and report failures."""
     from lrp4rag.report.inventory import reasons_table
@@ -122,7 +122,7 @@ def _here(
     choice: ReaderChoice,
     parts: Sequence[str],
     engine: EngineChoice,
-    detector: FittedDetector | None,
+    detector: Model | None,
 ) -> Extraction:
     from lrp4rag.lrp.families import family_of
     from lrp4rag.training.extract import extract as run
@@ -152,7 +152,7 @@ def _on_cluster(
     choice: ReaderChoice,
     parts: Sequence[str],
     engine: EngineChoice,
-    detector: FittedDetector | None,
+    detector: Model | None,
 ) -> Extraction:
     from lrp4rag.features.parts import part_named
     from lrp4rag.guard.cluster.extraction import Plan, extract_on_cluster

@@ -141,12 +141,12 @@ def generate(
 
 def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int, as_json: bool) -> int:
     """The exit code of answers whose sentences are judged."""
-    from lrp4rag.classifiers.detector import FittedDetector
+    from lrp4rag.classifiers.model import Model
     from lrp4rag.judge import Detector
     from lrp4rag.report.generation import PiecePrinter, record_piece
 
     examples = source.read()
-    detector = Detector(FittedDetector.load(name), choice.open())
+    detector = Detector(Model.load(name), choice.open())
     console = open_console()
 
     def one(example: Example) -> None:

@@ -19,7 +19,7 @@ from lrp4rag.util.files import absolute_name, check_output, is_local, place_at
 from lrp4rag.util.text import one_line, without_secrets
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers import FittedDetector
+    from lrp4rag.classifiers import Model
     from lrp4rag.judge import Detector
     from lrp4rag.reader import Reader
 
@@ -228,7 +228,7 @@ class ReaderChoice:
         """The composite, where no detector names one."""
         return self.composite or "attnlrp"
 
-    def open(self, detector: FittedDetector | None = None) -> Reader:
+    def open(self, detector: Model | None = None) -> Reader:
         """Load the reader, with the detector's chat framing unless the options name one."""
         from lrp4rag.reader import load_reader
 
@@ -241,7 +241,7 @@ class ReaderChoice:
             max_memory=self.max_memory,
         )
 
-    def framed_as(self, detector: FittedDetector | None) -> ReaderChoice:
+    def framed_as(self, detector: Model | None) -> ReaderChoice:
         """Take the detector's chat framing, unless the options name one."""
         if self.chat_template is not None or detector is None:
             return self
@@ -340,7 +340,7 @@ class DetectorChoice:
         """Whether the prevalence is estimated from the responses."""
         return self.prevalence == ESTIMATE
 
-    def open(self) -> FittedDetector | None:
+    def open(self) -> Model | None:
         """Load the detector (None for "none") at the chosen threshold and prevalence; an estimated one is
         set later."""
         if self.operating_point is not None and self.false_positive_rate is not None:
@@ -351,9 +351,9 @@ class DetectorChoice:
                 what = "a prevalence" if wanted is None else "an operating point"
                 raise InputError(f"{what} needs a detector")
             return None
-        from lrp4rag.classifiers import FittedDetector
+        from lrp4rag.classifiers import Model
 
-        detector = FittedDetector.load(self.detector_name)
+        detector = Model.load(self.detector_name)
         if wanted is not None:
             detector = detector.at(wanted)
         return (

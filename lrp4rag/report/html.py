@@ -47,21 +47,21 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Deci
 
     Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in the small
     print; `decision` is what a policy does with the response. Encode the page as UTF-8."""
-    encoded, verdict = analysis.encoded, analysis.verdict
+    encoded = analysis.encoded
     pieces = cut(encoded.prompt_offsets, len(encoded.text))
     response_pieces = cut(encoded.response_offsets, len(encoded.response))
     sentences = sentence_view(analysis, pieces)
     tokens = token_view(analysis, pieces, response_pieces)
     script, style = joined(STATIC_SCRIPTS), joined(STATIC_STYLES)
     page = html_template("web/static.html.j2").render(
-        title=f"{verdict_words(verdict)} · {visible(analysis.example.id)}",
+        title=f"{verdict_words(analysis)} · {visible(analysis.example.id)}",
         policy=content_policy(hash_source(script), hash_source(style)),
-        verdict=verdict,
+        verdict=analysis,
         summary=summary_of(analysis, decision=decision),
         facts=_facts(analysis, detector),
         encoded=encoded,
         contradicted=bool(contradicted_places(analysis)),
-        figures=figure_words(verdict),
+        figures=figure_words(analysis),
         prompt=prompt_runs(encoded, pieces, sentences, contradicted_places(analysis)),
         response=response_runs(analysis, response_pieces),
         shaded=sentences.rows.size > 0,
@@ -86,21 +86,21 @@ def html_summary(analysis: Analysis) -> str:
 
 def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[str, Any]:
     """Return the values of the summary's template; `decision` is what a policy does with the response."""
-    verdict, response = analysis.verdict, analysis.encoded.response
+    response = analysis.encoded.response
     pieces, end = list[tuple[str, str]](), 0
-    for span in sorted(verdict.spans, key=lambda span: span.start):
+    for span in sorted(analysis.spans, key=lambda span: span.start):
         words = "; ".join([span.kind, *contradiction_words(span)])
         pieces += [(response[end : span.start], ""), (span.text, words)]
         end = span.end
     pieces.append((response[end:], ""))
     return {
-        "headline": verdict_words(verdict),
-        "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[verdict.hallucinated],
-        "unlike": unlike_words(verdict),
+        "headline": verdict_words(analysis),
+        "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[analysis.hallucinated],
+        "unlike": unlike_words(analysis),
         "pieces": [piece for piece in pieces if piece[0]],
-        "contradicted": [line for span in verdict.spans for line in contradiction_words(span)],
+        "contradicted": [line for span in analysis.spans for line in contradiction_words(span)],
         "decision": None if decision is None else _decision(decision),
-        "sentences": [(sentence, rests_on(sentence)) for sentence in verdict.sentences],
+        "sentences": [(sentence, rests_on(sentence)) for sentence in analysis.sentences],
     }
 
 
@@ -116,12 +116,11 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 
 def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
-    verdict = analysis.verdict
-    named = detector or ("none" if verdict.threshold is None else "not named")
-    if verdict.threshold is not None:
-        named += f"; hallucinated from probability {verdict.threshold:.2f}"
-    if verdict.token_threshold is not None:
-        named += f"; marked in suspect sentences below relevance {verdict.token_threshold:.3g}"
+    named = detector or ("none" if analysis.threshold is None else "not named")
+    if analysis.threshold is not None:
+        named += f"; hallucinated from probability {analysis.threshold:.2f}"
+    if analysis.token_threshold is not None:
+        named += f"; marked in suspect sentences below relevance {analysis.token_threshold:.3g}"
     source = "the reader" if analysis.generated else analysis.example.generator
     facts = [
         ("example", analysis.example.id),
@@ -151,10 +150,10 @@ def _rows(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str,
     data = {
         "levels": LEVELS,
         "sentences": {**sentences.as_json(), "low": low, "high": high},
-        "restsOn": [rests_on(sentence) for sentence in analysis.verdict.sentences],
+        "restsOn": [rests_on(sentence) for sentence in analysis.sentences],
         "relevance": [
             None if sentence.relevance is None else round(sentence.relevance, 6)
-            for sentence in analysis.verdict.sentences
+            for sentence in analysis.sentences
         ],
     }
     if tokens is not None:

@@ -99,7 +99,7 @@ class View:
 def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
     """Average relevance over each sentence's tokens; from the token rows without sentence rows."""
     offsets = analysis.encoded.response_offsets
-    masks = [tokens_in(offsets, [(sentence.start, sentence.end)]) for sentence in analysis.verdict.sentences]
+    masks = [tokens_in(offsets, [(sentence.start, sentence.end)]) for sentence in analysis.sentences]
     weights = np.array([mask / mask.sum() for mask in masks]).reshape(-1, len(offsets))
     rows = np.zeros((len(masks), 0))
     if analysis.sentence_rows is not None:
@@ -175,7 +175,7 @@ def contradicted_places(analysis: Analysis) -> list[Place]:
             starts[contradiction.passage] + contradiction.passage_end,
             f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"',
         )
-        for span in analysis.verdict.spans
+        for span in analysis.spans
         for contradiction in span.contradictions
     ]
 
@@ -271,8 +271,8 @@ def response_runs(
 def _stretches(analysis: Analysis, pieces: list[Piece]) -> Iterable[tuple[int | None, Stretch]]:
     response = analysis.encoded.response
     items = [(piece.start, piece.end) for piece in pieces if piece.tokens]
-    sentences = [(sentence.start, sentence.end) for sentence in analysis.verdict.sentences]
-    spans = [(span.start, span.end) for span in analysis.verdict.spans]
+    sentences = [(sentence.start, sentence.end) for sentence in analysis.sentences]
+    spans = [(span.start, span.end) for span in analysis.spans]
     edges = {0, len(response), *(edge for pair in (*items, *sentences, *spans) for edge in pair)}
     ordered = sorted(edge for edge in edges if 0 <= edge <= len(response))
     for start, end in pairwise(ordered):

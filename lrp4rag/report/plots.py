@@ -45,10 +45,10 @@ def figure(analysis: Analysis) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    count = len(analysis.verdict.sentences)
+    count = len(analysis.sentences)
     rows = min(0.45 + 0.3 * max(count, 1), TALLEST)
-    panels = [(_line, 2.4)] if analysis.verdict.token_relevance is not None else []
-    if analysis.verdict.marks is not None:
+    panels = [(_line, 2.4)] if analysis.token_relevance is not None else []
+    if analysis.marks is not None:
         panels.append((_probabilities, 1.6))
     if analysis.by_segment is not None and count:
         panels.append((_segments, rows + 0.5))
@@ -61,7 +61,7 @@ def figure(analysis: Analysis) -> Figure:
         axes = drawn.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
         for (draw, _), ax in zip(panels, axes, strict=True):
             draw(analysis, ax)
-        drawn.suptitle(f"{one_line(analysis.example.id, 60)}: {verdict_words(analysis.verdict)}")
+        drawn.suptitle(f"{one_line(analysis.example.id, 60)}: {verdict_words(analysis)}")
     return drawn
 
 
@@ -69,24 +69,24 @@ def _line(analysis: Analysis, ax: Axes) -> None:
     """Smoothed R_response, with the threshold below which tokens of a suspect sentence are marked."""
     import seaborn as sns
 
-    verdict, encoded = analysis.verdict, analysis.encoded
-    assert verdict.token_relevance is not None
-    count = len(verdict.token_relevance)
+    encoded = analysis.encoded
+    assert analysis.token_relevance is not None
+    count = len(analysis.token_relevance)
     marker = "o" if count == 1 else None
     ax.plot(
-        np.arange(count), verdict.token_relevance, color=POSITIVE, marker=marker, label="smoothed relevance"
+        np.arange(count), analysis.token_relevance, color=POSITIVE, marker=marker, label="smoothed relevance"
     )
-    if verdict.token_threshold is not None:
+    if analysis.token_threshold is not None:
         ax.axhline(
-            verdict.token_threshold, color=SUSPECT, ls="--", lw=1, label="marked in suspect sentences below"
+            analysis.token_threshold, color=SUSPECT, ls="--", lw=1, label="marked in suspect sentences below"
         )
     label = "suspect span"
-    for span in verdict.spans:
+    for span in analysis.spans:
         tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(span.start, span.end)]))
         if len(tokens):
             ax.axvspan(tokens[0] - 0.5, tokens[-1] + 0.5, color=SUSPECT, alpha=0.15, lw=0, label=label)
             label = "_"
-    for k, sentence in enumerate(verdict.sentences, 1):
+    for k, sentence in enumerate(analysis.sentences, 1):
         first = np.flatnonzero(tokens_in(encoded.response_offsets, [(sentence.start, sentence.end)]))[0]
         if k > 1:
             ax.axvline(first - 0.5, color="0.8", lw=0.8, zorder=0)
@@ -105,7 +105,7 @@ def _probabilities(analysis: Analysis, ax: Axes) -> None:
     """Probability that each token is hallucinated, with the threshold from which tokens are marked."""
     import seaborn as sns
 
-    marks = analysis.verdict.marks
+    marks = analysis.marks
     assert marks is not None
     count = len(marks.probabilities)
     ax.fill_between(
@@ -134,7 +134,7 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
     values = np.stack(
         [
             by_segment[order][:, tokens_in(encoded.response_offsets, [(s.start, s.end)])].sum(1)
-            for s in analysis.verdict.sentences
+            for s in analysis.sentences
         ]
     )
     sns.heatmap(
@@ -190,10 +190,10 @@ def _prompt(analysis: Analysis, ax: Axes) -> None:
 
 def _label_sentences(analysis: Analysis, ax: Axes) -> None:
     # Not through seaborn, which draws labels at once, with "$" read as mathematics.
-    step = -(-len(analysis.verdict.sentences) // MOST_SENTENCES)
+    step = -(-len(analysis.sentences) // MOST_SENTENCES)
     labels = [
         f"{k}{'*' if sentence.suspect else ''}  {one_line(sentence.text, 28)}"
-        for k, sentence in enumerate(analysis.verdict.sentences, 1)
+        for k, sentence in enumerate(analysis.sentences, 1)
     ]
     ax.set_yticks((np.arange(len(labels)) + 0.5)[::step], labels[::step], rotation=0)
     ax.tick_params(axis="y", length=0)

@@ -33,16 +33,16 @@ def record(
     `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
     response, with what its checks found; null without one.
     """
-    verdict, encoded = analysis.verdict, analysis.encoded
+    encoded = analysis.encoded
     return {
         "id": analysis.example.id,
-        "probability": _number(verdict.probability),
-        "threshold": _number(verdict.threshold),
-        "hallucinated": verdict.hallucinated,
-        "abstained": verdict.abstained,
+        "probability": _number(analysis.probability),
+        "threshold": _number(analysis.threshold),
+        "hallucinated": analysis.hallucinated,
+        "abstained": analysis.abstained,
         "prevalence": _number(prevalence),
-        "generator_shift": _number(verdict.shift),
-        "unlike": [asdict(one) for one in verdict.unlike],
+        "generator_shift": _number(analysis.shift),
+        "unlike": [asdict(one) for one in analysis.unlike],
         "computed": [
             {
                 "start": one.start,
@@ -52,11 +52,11 @@ def record(
                 "passage": one.passage + 1,
                 "parts": [{"start": start, "end": end} for start, end in one.parts],
             }
-            for one in verdict.computed
+            for one in analysis.computed
         ],
-        "reasons": [_reason(reason) for reason in reasons_of(verdict)],
-        "spans": [_span(span) for span in verdict.spans],
-        "sentences": [_sentence(sentence) for sentence in verdict.sentences],
+        "reasons": [_reason(reason) for reason in reasons_of(analysis)],
+        "spans": [_span(span) for span in analysis.spans],
+        "sentences": [_sentence(sentence) for sentence in analysis.sentences],
         "reader": dict(analysis.reader),
         "composite": analysis.composite,
         "target": analysis.target,

@@ -39,20 +39,19 @@ def render(
 
     Where the console has no colour, suspect spans stand between ⟦ and ⟧.
     """
-    verdict = analysis.verdict
-    parts: list[RenderableType] = [_Adaptive(lambda console, options: _headline(verdict, options))]
+    parts: list[RenderableType] = [_Adaptive(lambda console, options: _headline(analysis, options))]
     if prevalence is not None:
         parts.append(Text(_prevalence_words(prevalence), style="dim"))
-    parts += [Text(line, style="yellow") for line in unlike_words(verdict)]
+    parts += [Text(line, style="yellow") for line in unlike_words(analysis)]
     parts += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
-    if verdict.spans:
+    if analysis.spans:
         parts.append(_spans(analysis))
-        if figures := figure_words(verdict):
+        if figures := figure_words(analysis):
             parts.append(Text(figures, style="dim"))
         parts.append(Text(""))
-    if verdict.sentences:
+    if analysis.sentences:
         parts.append(_sentences(analysis))
-    if reasons := main_reasons(verdict, analysis.example.generator):
+    if reasons := main_reasons(analysis, analysis.example.generator):
         parts += [
             Text(""),
             Text("main reasons", style="dim"),
@@ -71,18 +70,17 @@ def render_line(analysis: Analysis) -> Text:
     """Render one example of many: id, probability, verdict, and what is most suspect: a contradicted value,
     or else the likeliest sentence to be hallucinated (the one with the lowest relevance, of a detector
     without tokens). Terminals cut the line, pipes have all of it."""
-    verdict = analysis.verdict
-    word, style = _outcome(verdict)
-    probability = "   -" if verdict.probability is None else f"{verdict.probability:4.2f}"
+    word, style = _outcome(analysis)
+    probability = "   -" if analysis.probability is None else f"{analysis.probability:4.2f}"
     line = Text()
     line.append(one_line(analysis.example.id).ljust(24), style="bold")
     line.append(f"  {probability}  ")
     line.append(word.ljust(12), style=style)
-    contradicted = [span for span in verdict.spans if span.contradictions]
+    contradicted = [span for span in analysis.spans if span.contradictions]
     if contradicted:
         line.append(f"  {'; '.join(contradiction_words(contradicted[0]))}")
-    elif verdict.sentences:
-        most = max(verdict.sentences, key=_suspicion_of)
+    elif analysis.sentences:
+        most = max(analysis.sentences, key=_suspicion_of)
         number = most.relevance if most.probability is None else most.probability
         line.append("  " if number is None else f"  {number:+.2f} ", style="dim")
         line.append(one_line(most.text))
@@ -171,7 +169,7 @@ def _response(analysis: Analysis, console: Console, options: ConsoleOptions) -> 
     if console.no_color or console.color_system is None:
         marks = ("[[", "]]") if options.ascii_only else ("⟦", "⟧")
     text, cursor = Text(), 0
-    for span in analysis.verdict.spans:
+    for span in analysis.spans:
         text.append(visible(response[cursor : span.start]))
         text.append(f"{marks[0]}{visible(span.text)}{marks[1]}", style=SUSPECT)
         cursor = span.end
@@ -183,7 +181,7 @@ def _spans(analysis: Analysis) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     table.add_column("suspect span", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("in the passages", ratio=1, overflow="fold")
-    for span in analysis.verdict.spans:
+    for span in analysis.spans:
         instead = "\n".join([span.kind, *contradiction_words(span)])
         table.add_row(Text(one_line(span.text)), Text(instead))
     return table
@@ -193,8 +191,8 @@ def _sentences(analysis: Analysis) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("sentence", ratio=1, no_wrap=True, overflow="ellipsis")
-    judged = any(sentence.probability is not None for sentence in analysis.verdict.sentences)
-    sentences = analysis.verdict.sentences
+    judged = any(sentence.probability is not None for sentence in analysis.sentences)
+    sentences = analysis.sentences
     attributed = any(sentence.relevance is not None for sentence in sentences)
     if attributed:
         relevance = "of passages" if analysis.passages_only else "relevance"

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Card, Distribution, Selection, TokenInput, package_versions
 from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, DecisionRule
-from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import FACETS, HELD, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
 from lrp4rag.classifiers.features import FEATURE_VERSION
@@ -36,7 +35,7 @@ def fit_detector(
     probabilities: NDArray[np.float64] | None = None,
     point: str = DEFAULT_POINT,
     annotated: NDArray[np.intp] | None = None,
-) -> FittedDetector:
+) -> TokenModel:
     """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
 
     Operating points are chosen on the rows' cross-validated `probabilities` (R,) by whole ensembles; without
@@ -84,7 +83,7 @@ def fit_detector(
         },
         selections=list(_selections(ensemble, fitted.rule, seed, source)),
     )
-    return FittedDetector(TokenModel(dict(blocks), ensemble, fitted.rule, card.reference), card)
+    return TokenModel(card, ensemble)
 
 
 def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:

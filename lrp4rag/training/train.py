@@ -12,8 +12,8 @@ import numpy as np
 
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Evidence, Training
-from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.features import Features
+from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.operating import FEW_ALARMS
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block
@@ -31,7 +31,7 @@ from lrp4rag.training.vector_detector import fit_vector_detector
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import hash_of
 
-Trained = tuple[FittedDetector, Evidence]
+Trained = tuple[Model, Evidence]
 CACHE = "training"
 """The folder of a store with features and finished folds."""
 
@@ -128,7 +128,7 @@ def train(
     command: str = "",
     resamples: int = RESAMPLES,
     jobs: int = 1,
-) -> FittedDetector:
+) -> Model:
     """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store."""
     corpus = corpus.without(extraction.failures)
     rows = Rows(extraction.store, corpus.examples)

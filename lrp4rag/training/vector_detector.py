@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.calibration import candidates_on, fit_best
 from lrp4rag.classifiers.card import Card, VectorInput, package_versions
 from lrp4rag.classifiers.decision import best_threshold
-from lrp4rag.classifiers.detector import FittedDetector, require_embeddings
 from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.folder import FORMAT
+from lrp4rag.classifiers.model import require_embeddings
 from lrp4rag.classifiers.scorers import arrays_of
 from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.features.units import TOKEN_WINDOW, smoothed
@@ -29,7 +29,7 @@ def fit_vector_detector(
     features: Features | None = None,
     classifier: str = "svm",
     threshold: float = 0.5,
-) -> FittedDetector:
+) -> VectorModel:
     """Fit on all rows; `labels` are True for hallucinated responses. `train` adds cross-validated metrics.
 
     Calibration never splits a group (default: each row is one). `token_flags` (t booleans a row, True for
@@ -56,7 +56,7 @@ def fit_vector_detector(
         hallucinated=int(labels.sum()),
         versions=package_versions(),
     )
-    return FittedDetector(VectorModel(features, classifier, arrays_of(classifier, model), suspect), card)
+    return VectorModel(card, arrays_of(classifier, model))
 
 
 def one_origin(relevances: Sequence[Relevance]) -> Relevance:

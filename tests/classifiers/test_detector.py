@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import Features, FittedDetector
+from lrp4rag.classifiers import Features, Model
 from lrp4rag.classifiers.folder import CARD, ESTIMATOR, load_card
 from lrp4rag.features.units import smoothed
 from lrp4rag.training.vector_detector import fit_vector_detector, token_threshold
@@ -33,7 +33,7 @@ def test_it_tells_hallucinated_from_faithful(detector):
 def test_saved_and_loaded_it_is_the_same(detector, tmp_path):
     rows, _, _ = labelled_rows(seed=2)
     folder = detector.save(tmp_path / "d")
-    loaded = FittedDetector.load(folder)
+    loaded = Model.load(folder)
     assert np.array_equal(loaded.predict_proba(rows), detector.predict_proba(rows))
     assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ESTIMATOR]
@@ -86,7 +86,7 @@ def test_another_feature_version_is_refused(detector, tmp_path):
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps({**card, "feature_version": 99}))
     with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 6 and 3"):
-        FittedDetector.load(folder)
+        Model.load(folder)
 
 
 def test_threshold_maximises_f1_over_all_tokens():

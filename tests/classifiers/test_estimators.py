@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from lrp4rag.classifiers import Features, FittedDetector
+from lrp4rag.classifiers import Features, Model
 from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier, split_once
 from lrp4rag.classifiers.features import VECTORS
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
@@ -82,7 +82,7 @@ def test_a_saved_detector_gives_the_same_probabilities(classifier: str, tmp_path
     detector = fit_vector_detector(
         rows, labels, token_flags=flags, features=Features(length=12), classifier=classifier
     )
-    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
+    loaded = Model.load(detector.save(tmp_path / "d"))
     test_rows, _, _ = labelled_rows(seed=3)
     probabilities = loaded.predict_proba(test_rows)
     assert np.array_equal(probabilities, detector.predict_proba(test_rows))
@@ -98,7 +98,7 @@ def test_an_lstm_detector_reads_the_matrix(tmp_path, monkeypatch) -> None:
     noise[labels, 20:40] -= 1
     rows = [replace(row, resampled=matrix) for row, matrix in zip(rows, noise, strict=True)]
     detector = fit_vector_detector(rows, labels, features=Features("matrix", 64), classifier="lstm")
-    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
+    loaded = Model.load(detector.save(tmp_path / "d"))
     assert ((loaded.predict_proba(rows) > 0.5) == labels).mean() > 0.9
     with pytest.raises(InputError, match=r"needs resampled R\* \(resampled=\(64, 16\)\)"):
         loaded.predict(replace(rows[0], resampled=None))

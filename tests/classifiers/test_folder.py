@@ -15,13 +15,21 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from lrp4rag.classifiers import Features, FittedDetector
+from lrp4rag.classifiers import Features, Model, TokenModel
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.decision import COLUMNS
 from lrp4rag.classifiers.ensemble import Ensemble, Logistic, Network, Stacker
 from lrp4rag.classifiers.features import FEATURE_VERSION
-from lrp4rag.classifiers.folder import BUNDLED, CARD, ESTIMATOR, FORMAT, FORMER, LARGEST, load_card, write
-from lrp4rag.classifiers.model import Model
+from lrp4rag.classifiers.folder import (
+    BUNDLED,
+    CARD,
+    ESTIMATOR,
+    FORMAT,
+    FORMER,
+    LARGEST,
+    load_card,
+    write_detector,
+)
 from lrp4rag.classifiers.network import Perceptron
 from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.cli import main
@@ -131,14 +139,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def require_refused(folder: Path, content: bytes, match: str | None = CARD) -> None:
     with replaced(folder / CARD, content):
-        for load in (load_card, FittedDetector.load):
+        for load in (load_card, Model.load):
             with pytest.raises(InputError, match=match) as caught:
                 load(folder)
             assert str(folder) in str(caught.value)
 
 
 def test_the_detector_that_is_broken_below_is_whole(folder: Path) -> None:
-    verdict = FittedDetector.load(folder).predict(record())
+    verdict = Model.load(folder).predict(record())
     assert verdict.probability is not None
     assert verdict.hallucinated is not None
 
@@ -249,7 +257,7 @@ def test_a_file_that_is_none(name: str, kind: str, tmp_path: Path) -> None:
     if kind != "missing":
         place(folder / name, kind)
     with pytest.raises(InputError, match=str(folder)):
-        FittedDetector.load(folder)
+        Model.load(folder)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -258,7 +266,7 @@ def test_weights_that_are_no_numbers(key: str, value: float, tmp_path: Path) -> 
     learned = arrays()
     learned[key] = np.full_like(learned[key], value)
     with pytest.raises(InputError, match=r"estimator\.safetensors.*NaN or Inf"):
-        FittedDetector.load(saved(tmp_path / "d", learned))
+        Model.load(saved(tmp_path / "d", learned))
 
 
 @pytest.mark.parametrize(
@@ -284,7 +292,7 @@ def test_weights_that_are_no_numbers(key: str, value: float, tmp_path: Path) -> 
 def test_weights_of_another_shape(spoil: dict[str, Any], tmp_path: Path) -> None:
     learned = {name: array for name, array in {**arrays(), **spoil}.items() if array is not None}
     with pytest.raises(InputError, match="not a token detector"):
-        FittedDetector.load(saved(tmp_path / "d", learned))
+        Model.load(saved(tmp_path / "d", learned))
 
 
 def header(record: dict[str, Any], data: bytes = b"") -> bytes:
@@ -325,7 +333,7 @@ def test_a_file_that_holds_no_arrays(content: bytes, tmp_path: Path, monkeypatch
     """Sizes are checked before anything is allocated, and nothing is unpickled, though the hash agrees."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"estimator\.safetensors.*not a detector"):
-        FittedDetector.load(saved(tmp_path / "d", content))
+        Model.load(saved(tmp_path / "d", content))
     assert not (tmp_path / "exploded").exists()
 
 
@@ -334,14 +342,14 @@ def test_a_file_too_large_is_not_read(tmp_path: Path) -> None:
     with (folder / ESTIMATOR).open("r+b") as stream:
         stream.truncate(LARGEST + 1)
     with pytest.raises(InputError, match=ESTIMATOR):
-        FittedDetector.load(folder)
+        Model.load(folder)
 
 
 @pytest.mark.parametrize("damage", BYTES)
 def test_a_file_with_another_hash_is_refused(damage: str, folder: Path) -> None:
     path = folder / ESTIMATOR
     with replaced(path, BYTES[damage](path.read_bytes())), pytest.raises(InputError, match="corrupt"):
-        FittedDetector.load(folder)
+        Model.load(folder)
 
 
 # Detectors of whole vectors.
@@ -350,7 +358,7 @@ VECTOR = {"kind": "vector", "vector": "response", "length": 16, "mode": "interpo
 
 
 @cache
-def fitted(classifier: str) -> FittedDetector:
+def fitted(classifier: str) -> Model:
     rows, labels, _ = labelled_rows()
     return fit_vector_detector(rows, labels, classifier=classifier, features=Features(length=16))
 
@@ -361,13 +369,13 @@ def vector_detector(folder: Path, classifier: str, learned: Any, **changes: Any)
 
 @pytest.mark.parametrize("classifier", ["svm", "forest", "mlp", "threshold"])
 def test_nan_in_what_a_vector_detector_learned(classifier: str, tmp_path: Path) -> None:
-    arrays = fitted(classifier).model.arrays()
-    FittedDetector.load(vector_detector(tmp_path / "whole", classifier, arrays))
+    arrays = fitted(classifier).arrays()
+    Model.load(vector_detector(tmp_path / "whole", classifier, arrays))
     for name, array in arrays.items():
         if array.dtype.kind == "f":
             broken = {**arrays, name: np.full_like(array, np.nan)}
             with pytest.raises(InputError, match=r"NaN or Inf"):
-                FittedDetector.load(vector_detector(tmp_path / name, classifier, broken))
+                Model.load(vector_detector(tmp_path / name, classifier, broken))
 
 
 @pytest.mark.parametrize("classifier", ["svm", "forest", "mlp", "threshold", "lstm", "unknown"])
@@ -378,7 +386,7 @@ def test_nan_in_what_a_vector_detector_learned(classifier: str, tmp_path: Path) 
 )
 def test_a_vector_detector_of_something_else(classifier: str, learned: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a vector detector"):
-        FittedDetector.load(vector_detector(tmp_path / "d", classifier, learned))
+        Model.load(vector_detector(tmp_path / "d", classifier, learned))
 
 
 @pytest.mark.parametrize(
@@ -400,16 +408,16 @@ def test_arrays_of_a_vector_detector_of_another_shape(
     classifier: str, name: str, spoil: Any, tmp_path: Path
 ) -> None:
     """A tree that leads back to its root would be walked for ever."""
-    learned = fitted(classifier).model.arrays()
+    learned = fitted(classifier).arrays()
     broken = {**learned, name: spoil(learned.get(name, 1))}
     with pytest.raises(InputError, match="not a vector detector"):
-        FittedDetector.load(vector_detector(tmp_path / "d", classifier, broken))
+        Model.load(vector_detector(tmp_path / "d", classifier, broken))
 
 
 @pytest.mark.parametrize("change", [{"vector": "segments"}, {"vector": "matrix"}, {"length": 17}], ids=str)
 def test_a_vector_detector_of_other_vectors(change: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a vector detector"):
-        FittedDetector.load(vector_detector(tmp_path / "d", "svm", fitted("svm").model.arrays(), **change))
+        Model.load(vector_detector(tmp_path / "d", "svm", fitted("svm").arrays(), **change))
 
 
 def test_a_detector_of_a_former_format_is_refused_and_may_be_replaced(tmp_path: Path) -> None:
@@ -419,7 +427,7 @@ def test_a_detector_of_a_former_format_is_refused_and_may_be_replaced(tmp_path: 
     (folder / FORMER).write_bytes(b"PK")
     former, now = f"format 3 and feature version {FEATURE_VERSION}", f"{FORMAT} and {FEATURE_VERSION}"
     with pytest.raises(InputError, match=rf"{former}.* reads {now}; train it again"):
-        FittedDetector.load(folder)
+        Model.load(folder)
     fitted("threshold").save(folder)
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ESTIMATOR]
 
@@ -475,7 +483,7 @@ def test_the_folder_that_the_command_runs_in_is_not_replaced(
 def test_relevance_or_a_signal_that_is_no_number_has_no_verdict(
     name: str, value: float, folder: Path
 ) -> None:
-    detector, given = FittedDetector.load(folder), record()
+    detector, given = Model.load(folder), record()
     if name in ("response", "logits", "by_segment"):
         relevances, _, _ = labelled_rows()
         detector, relevance = fitted("threshold"), relevances[0]
@@ -502,11 +510,13 @@ def with_last(array: Any, value: float) -> Any:
 def test_a_probability_that_is_none_has_no_verdict(value: float, folder: Path) -> None:
     """Whatever made it: a bug in a detector must not pass for "grounded"."""
 
-    class Broken(Model):
-        def assess(self, record: Any) -> Assessment:
+    class Broken(TokenModel):
+        def score(self, record: Any) -> Assessment:
             return Assessment(value)
 
-    broken = replace(FittedDetector.load(folder), model=Broken())
+    whole = Model.load(folder)
+    assert isinstance(whole, TokenModel)
+    broken = Broken(whole.card, whole.ensemble)
     for judge in (broken.predict, lambda one: broken.predict_proba([one])):
         with pytest.raises(RelevanceError, match="no verdict"):
             judge(record())
@@ -522,8 +532,8 @@ def test_no_clean_exit_with_a_broken_detector(
     own = [replace(one, reader=tiny_reader.identity.as_dict()) for one in rows]
     whole = fit_vector_detector(own, labels, classifier="threshold")
     detector = whole.save(tmp_path / "whole")
-    learned = {**whole.model.arrays(), "sigmoid": np.array([1.0, np.nan])}
-    broken = write(tmp_path / "broken", whole.card, learned)
+    learned = {**whole.arrays(), "sigmoid": np.array([1.0, np.nan])}
+    broken = write_detector(tmp_path / "broken", whole.card, learned)
     data = write_jsonl(examples(1), tmp_path / "one.jsonl")
     common = ["analyse", data, "--reader", reader_folder, "--json"]
     assert run(*common, "--detector", detector).stdout.startswith("{")
@@ -556,4 +566,4 @@ def test_info_shows_what_a_card_says_and_obeys_none_of_it(text: str, tmp_path: P
 
 def test_the_bundled_detector_passes() -> None:
     assert isinstance(load_card(BUNDLED), Card)
-    FittedDetector.load(BUNDLED)
+    Model.load(BUNDLED)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers import Model
 from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
 from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
@@ -100,12 +100,12 @@ def records(rows: Rows) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-def detector(rows: Rows) -> FittedDetector:
+def detector(rows: Rows) -> TokenModel:
     return fit_detector(rows, tokens_of(rows, BLOCKS), BLOCKS)
 
 
 @pytest.fixture(scope="module")
-def probabilities(records: list[Record], detector: FittedDetector) -> np.ndarray:
+def probabilities(records: list[Record], detector: TokenModel) -> np.ndarray:
     return detector.predict_proba(records)
 
 
@@ -178,17 +178,15 @@ SPOKEN = (TEXT, "It is red.", "Nobody knows why this is so.", "Blue is the door.
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_added_never_makes_a_response_less_suspect(detector: FittedDetector, seed: int) -> None:
+def test_what_is_added_never_makes_a_response_less_suspect(detector: TokenModel, seed: int) -> None:
     """And more suspect only where the added sentence is more suspect than all before; of these nothing
     changes."""
-    model = TokenModel(
-        {"state": StateBlock("around")},
-        Ensemble({"state": detector.model.ensemble.networks["state"]}, AS_THEY_ARE),
-        detector.model.rule,
-    )
+    reads = detector.input.model_copy(update={"blocks": {"state": StateBlock("around")}})
+    ensemble = Ensemble({"state": detector.ensemble.networks["state"]}, AS_THEY_ARE)
+    model = TokenModel(detector.card.model_copy(update={"input": reads}), ensemble)
     before, claims = 0.0, np.zeros(0)
     for count in range(1, len(SPOKEN) + 1):
-        found = model.assess(spoken(*SPOKEN[:count], seed=seed))
+        found = model.score(spoken(*SPOKEN[:count], seed=seed))
         highest = max([before, *found.claims.probabilities[len(claims) :]])
         assert found.probability == pytest.approx(highest, rel=1e-6)
         np.testing.assert_allclose(found.claims.probabilities[: len(claims)], claims, rtol=1e-6)
@@ -197,10 +195,10 @@ def test_what_is_added_never_makes_a_response_less_suspect(detector: FittedDetec
 
 def test_what_states_nothing_is_no_reason_to_call_a_response_hallucinated(detector) -> None:
     greeting = "Hello there!"
-    found = detector.model.assess(spoken(greeting, "Is it red?", TEXT))
+    found = detector.score(spoken(greeting, "Is it red?", TEXT))
     assert found.claims.stating == ("nothing", "an aside", "a claim", "a claim")
     assert found.probability == found.claims.probabilities[1:].max()
-    alone = detector.model.assess(spoken(greeting))
+    alone = detector.score(spoken(greeting))
     assert alone.probability is None
     verdict = detector.predict(spoken(greeting))
     assert verdict.states_nothing
@@ -210,7 +208,7 @@ def test_what_states_nothing_is_no_reason_to_call_a_response_hallucinated(detect
     assert detector.predict_proba([spoken(greeting)]).tolist() == [0.0]
 
 
-def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
+def test_the_card_holds_every_selection(detector: TokenModel) -> None:
     card = detector.card
     assert {"balanced", "one-in-ten", "high-precision", "high-recall"} == set(card.operating_points)
     assert card.threshold == card.operating_points["balanced"].threshold
@@ -222,7 +220,7 @@ def test_the_card_holds_every_selection(detector: FittedDetector) -> None:
     assert set(card.domain) >= {"response tokens", "prompt tokens"}
 
 
-def test_operating_points_are_had_by_name_or_rate(records, detector: FittedDetector) -> None:
+def test_operating_points_are_had_by_name_or_rate(records, detector: TokenModel) -> None:
     few = detector.at("high-precision").predict(records[0]).threshold
     assert few == detector.card.operating_points["high-precision"].threshold
     assert detector.at(0.01).card.threshold >= detector.at(0.3).card.threshold
@@ -232,7 +230,7 @@ def test_operating_points_are_had_by_name_or_rate(records, detector: FittedDetec
         detector.at(1.5)
 
 
-def test_no_verdict_on_what_is_unlike_the_training_data(detector: FittedDetector) -> None:
+def test_no_verdict_on_what_is_unlike_the_training_data(detector: TokenModel) -> None:
     verdict = detector.predict(random_record(2))
     assert verdict.abstained
     assert verdict.hallucinated is None
@@ -241,14 +239,14 @@ def test_no_verdict_on_what_is_unlike_the_training_data(detector: FittedDetector
 
 
 def test_saved_and_loaded_it_is_the_same(records, detector, probabilities, tmp_path) -> None:
-    loaded = FittedDetector.load(detector.save(tmp_path / "d"))
+    loaded = Model.load(detector.save(tmp_path / "d"))
     np.testing.assert_allclose(loaded.predict_proba(records[:5]), probabilities[:5], rtol=1e-5)
     assert loaded.card.model_copy(update={"estimator_sha256": "", "sha256": ""}) == detector.card
     card = json.loads((tmp_path / "d" / CARD).read_text())
     assert card["input"]["blocks"]["state"]["part"] == "around"
 
 
-def test_signals_that_are_missing_are_named(records, detector: FittedDetector) -> None:
+def test_signals_that_are_missing_are_named(records, detector: TokenModel) -> None:
     for lacking, match in (({"signals": {}}, "features need"), ({"states": {}}, "hidden states")):
         with pytest.raises(InputError, match=match):
             detector.predict(replace(records[0], **lacking))

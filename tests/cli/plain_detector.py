@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lrp4rag.classifiers import FittedDetector
 from lrp4rag.classifiers.card import TokenInput
 from lrp4rag.classifiers.decision import COLUMNS, DecisionRule
 from lrp4rag.classifiers.ensemble import HIDDEN, WINDOWS, Ensemble, Logistic, Network, Stacker
@@ -20,7 +19,7 @@ TRAINED = 0.4
 THRESHOLD = 0.5
 
 
-def plain_detector(reader: Reader) -> FittedDetector:
+def plain_detector(reader: Reader) -> TokenModel:
     """Random weights, and a rule by which the tiny reader's responses are on both sides of the threshold. No
     token by itself is suspect, so that a suspect sentence is marked whole."""
     table = PlainTable(("likelihoods",), ())
@@ -40,4 +39,4 @@ def plain_detector(reader: Reader) -> FittedDetector:
     card = card_of(
         reader.identity.as_dict(), given, classifier="tokens", threshold=THRESHOLD, prevalence=TRAINED
     )
-    return FittedDetector(TokenModel(blocks, ensemble, rule), card)
+    return TokenModel(card, ensemble)

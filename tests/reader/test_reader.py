@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lrp4rag import Detector
-from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers import Model
 from lrp4rag.judge import analyse
 from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
 from lrp4rag.reader.reader import tokenizer_hash
@@ -251,7 +251,7 @@ def test_a_reader_of_another_architecture_loads_and_is_refused_by_relevance(tmp_
     with pytest.raises(InputError, match="GPT2LMHeadModel"):
         attribute(reader, encoded)
     with pytest.raises(InputError, match="GPT2LMHeadModel"):  # rather than that another detector is needed
-        Detector(FittedDetector.load(), reader)
+        Detector(Model.load(), reader)
 
 
 def test_loading_is_quiet_and_leaves_the_programs_settings(reader_folder: Path) -> None:

@@ -148,7 +148,7 @@ def test_a_file_says_what_is_wrong_and_not_what_was_done(
     if reason not in ("contradicted", "suspect"):
         unlike = ((LONG,), (LONG,)) if reason == "unlike training data" else ((), ())
         analysis = judged(claims=(0.05, 0.05), unlike=unlike)
-    found = assess(Policy(), analysis.example, analysis.verdict)
+    found = assess(Policy(), analysis.example, analysis)
     decision = replace(found, decided=replace(found.decided, action=action, reason=reason))
     page = show(html_page(analysis, decision=decision))
     assert page.locator("h1").inner_text() == headline

@@ -22,7 +22,7 @@ def decided(response: str, **policy: object) -> tuple[Analysis, Assessment]:
     """Of an answer with a citation that no passage carries."""
     analysis = grounded_then_not()
     example = replace(analysis.example, response=response)
-    return analysis, assess(Policy.model_validate(policy), example, analysis.verdict)
+    return analysis, assess(Policy.model_validate(policy), example, analysis)
 
 
 def test_all_three_say_what_is_done_and_why() -> None:

@@ -28,7 +28,7 @@ def test_axes():
     analysis = grounded_then_not(token_threshold=0.0)
     line, segments, prompt = panels(figure(analysis))
     smooth, threshold = line.get_lines()[:2]
-    np.testing.assert_allclose(smooth.get_ydata(), analysis.verdict.token_relevance)
+    np.testing.assert_allclose(smooth.get_ydata(), analysis.token_relevance)
     assert list(threshold.get_ydata()) == [0.0, 0.0]
     assert [t.get_text() for t in line.get_xticklabels()][:4] == ["It", "opened", "in", "1874."]
     assert [t.get_text() for t in segments.get_xticklabels()] == [

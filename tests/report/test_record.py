@@ -152,7 +152,7 @@ def test_a_token_detectors_spans_and_sentences_have_probabilities():
 
 def test_nothing_suspect_is_said_too():
     analysis = judged(claims=(0.1, 0.2))
-    assert analysis.verdict.marks.probabilities.max() > analysis.verdict.marks.threshold
+    assert analysis.marks.probabilities.max() > analysis.marks.threshold
     assert as_json(analysis)["spans"] == [], "tokens are marked in suspect sentences only"
     assert "a probability below 0.50" in html_page(analysis)
     assert "probability of hallucination 0.20" in printed(analysis)
@@ -232,7 +232,7 @@ def test_reasons_are_the_same_words_everywhere():
         "(middle half of faithful sentences: 25%\u201340%)"
     )
     analysis = judged()
-    assert reason_words(REASON, analysis.verdict) == words
+    assert reason_words(REASON, analysis) == words
     assert words in " ".join(printed(analysis).split())
     assert Page(html_page(analysis)).data()["verdict"]["reasons"][0]["words"] == words
     assert record(analysis)["reasons"][0]["words"] == words
@@ -269,7 +269,7 @@ def test_where_there_is_no_verdict_it_is_said_why():
 
 def test_a_caution_leaves_the_verdict():
     analysis = judged(unlike=((FEW,), (FEW,)))
-    assert analysis.verdict.hallucinated
+    assert analysis.hallucinated
     assert "Likely hallucinated" in printed(analysis)
     assert "caution" in printed(analysis)
 

@@ -21,7 +21,7 @@ WITHOUT = WORDS.replace(", relevance +0.4", "")
 
 def with_figures(analysis: Analysis, *figures: tuple[float, float | None]) -> Analysis:
     """The analysis with a contradiction of each margin and relevance."""
-    (span,) = analysis.verdict.spans
+    (span,) = analysis.spans
     told = [replace(span.contradictions[0], margin=one, relevance=two) for one, two in figures]
     return replace(analysis, spans=(replace(span, contradictions=tuple(told)),))
 
@@ -45,7 +45,7 @@ def test_the_same_words_everywhere(relevance: float | None, words: str) -> None:
 
 def test_figures_may_be_negative_and_are_said_once() -> None:
     analysis = with_figures(contradicted(), (-0.04, -12.345), (-0.04, -12.345), (20.0, None))
-    assert contradiction_words(analysis.verdict.spans[0]) == [
+    assert contradiction_words(analysis.spans[0]) == [
         WORDS.replace("3.1", "\u22120.04").replace("+0.4", "\u221212.3"),
         WITHOUT.replace("3.1", "20"),
     ]
@@ -86,7 +86,7 @@ def test_the_page_marks_what_the_passage_has_instead(pushed: bool) -> None:
 
 def test_marks_that_overlap() -> None:
     analysis = with_figures(contradicted(), (1.0, None), (2.0, None))
-    (span,) = analysis.verdict.spans
+    (span,) = analysis.spans
     first, second = span.contradictions
     told = (replace(first, passage_end=first.passage_start + 3), replace(second, text="may"))
     changed = replace(span, contradictions=told)
@@ -118,7 +118,7 @@ def test_the_page_of_a_reader_that_cannot_be_pulled() -> None:
 
 def test_a_sentence_without_relevance_beside_one_with_it() -> None:
     analysis = contradicted(pushed=False)
-    (sentence,) = analysis.verdict.sentences
+    (sentence,) = analysis.sentences
     both = (sentence, replace(sentence, relevance=1.5, by_passage=(0.5, 1.0), passage=1))
     page = Page(html_page(replace(analysis, sentences=both)))
     assert page.rows()["relevance"] == [None, 1.5]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lrp4rag.classifiers import Features
-from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.model import Model
 from lrp4rag.training import token_folds
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import VectorRecipe, train
@@ -13,7 +13,7 @@ from tests.training.labelled import examples, extraction
 
 
 @pytest.fixture(scope="session")
-def detector(tmp_path_factory: pytest.TempPathFactory) -> FittedDetector:
+def detector(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Trained on 40 examples."""
     made = extraction(examples(), tmp_path_factory.mktemp("store") / "s")
     reads = VectorRecipe(Features(length=20))

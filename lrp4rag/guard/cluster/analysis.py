@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lrp4rag.classifiers import FittedDetector
+from lrp4rag.classifiers import Model
 from lrp4rag.example import Example
 from lrp4rag.guard.cluster.workers import Rows, Workers, map_groups
 from lrp4rag.guard.policy import Policy, assess
@@ -22,7 +22,7 @@ from lrp4rag.util.errors import EXAMPLE_ERRORS
 from lrp4rag.util.progress import track
 from lrp4rag.util.strict_json import finite_or_none
 
-Load = Callable[[], tuple[FittedDetector | None, Reader]]
+Load = Callable[[], tuple[Model | None, Reader]]
 """Opens a detector (None: evidence without a verdict) and its reader in the process that needs them."""
 
 

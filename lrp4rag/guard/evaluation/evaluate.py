@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.detector import FittedDetector
 from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
 from lrp4rag.guard.evaluation.result import Result
@@ -59,7 +59,7 @@ class Evaluation:
 
 
 def evaluate(
-    detector: FittedDetector,
+    detector: Model,
     examples: Sequence[Example],
     extraction: Extraction,
     *,
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _judgements(
-    detector: FittedDetector, examples: Sequence[Example], extraction: Extraction, failures: dict[str, str]
+    detector: Model, examples: Sequence[Example], extraction: Extraction, failures: dict[str, str]
 ) -> dict[Example, Judgement]:
     """The judgement of each example. One with an invalid number joins the `failures`."""
     judgements: dict[Example, Judgement] = {}

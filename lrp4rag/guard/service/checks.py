@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.engine import make_url
 
-from lrp4rag.classifiers.detector import FittedDetector
+from lrp4rag.classifiers.model import Model
 from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.settings import Settings
@@ -20,8 +20,8 @@ ANSWERS_IN = 10
 
 def check(settings: Settings) -> Iterator[str]:
     """Lines that say what would run; no secret is among them. Raises `InputError` for what would not."""
-    fitted = FittedDetector.load(settings.detector)
-    if not fitted.model.plain:
+    fitted = Model.load(settings.detector)
+    if not fitted.plain:
         raise InputError("this detector cannot read along: train one of plain passes", field="detector")
     card = fitted.card
     yield f"detector   {settings.detector}: {card.settings}, flags from {card.threshold:.3f}"
