@@ -457,7 +457,6 @@ class Detector:
             "seconds": seconds,
             "composite": self.composite.name,
             "target": "response" if model is None else model.card.target,
-            "passages_only": "passages" in record.signals and not shades,
             "detector": self,
             "prevalence": None if model is None else model.prevalence,
             "context": record.prompt,

@@ -32,8 +32,7 @@ class Analysis(Verdict):
     `relevance` is there where the detector reads it, or where rows were asked for. `sentence_rows`
     (sentences, n) is R* averaged over each sentence's tokens, and `token_rows` (t, n) is R* itself, where
     they were asked for; in logits. `seconds` says where time went, `generated` that the reader wrote the
-    response. With `passages_only`, of a detector that reads no more, relevance is that of the passages and
-    not of the whole prompt. `judgement` and `evidence` are what the verdict was built of; `context` is
+    response. `judgement` and `evidence` are what the verdict was built of; `context` is
     what the response was compared with, where that was read.
     """
 
@@ -49,7 +48,6 @@ class Analysis(Verdict):
     seconds: dict[str, float]
     composite: str
     target: str
-    passages_only: bool = False
     context: Context | None = None
 
     def nearest_to(self, statement: str) -> Nearest | None:

@@ -61,7 +61,7 @@ def record(
         "composite": analysis.composite,
         "target": analysis.target,
         "decision": None if decision is None else decision.record(),
-        "relevance_of": "passages" if analysis.passages_only else "prompt",
+        "relevance_of": "prompt",
         "prompt_tokens": len(encoded.prompt_ids),
         "response_tokens": len(encoded.response_ids),
         "dropped": encoded.dropped,

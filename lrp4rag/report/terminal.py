@@ -195,8 +195,7 @@ def _sentences(analysis: Analysis) -> Table:
     sentences = analysis.sentences
     attributed = any(sentence.relevance is not None for sentence in sentences)
     if attributed:
-        relevance = "of passages" if analysis.passages_only else "relevance"
-        table.add_column(relevance, justify="right", no_wrap=True)
+        table.add_column("relevance", justify="right", no_wrap=True)
         table.add_column("main source", no_wrap=True)
     table.add_column("P(hallucinated)" if judged else "", no_wrap=True)
     table.add_column("", no_wrap=True)

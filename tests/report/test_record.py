@@ -193,13 +193,10 @@ def test_sentences_that_are_unlike_the_training_data_are_not_judged():
     assert "not judged" in printed(analysis)
 
 
-def test_relevance_of_passages_only_is_named():
-    analysis = replace(judged(analysis_of(segments=False)), passages_only=True)
-    text = printed(analysis)
-    assert "of passages" in text
+def test_relevance_without_segments_has_no_main_source():
+    text = printed(judged(analysis_of(segments=False)))
     assert "not attributed" in text
     assert "no passage" not in text
-    assert record(analysis)["relevance_of"] == "passages"
 
 
 # Why.
