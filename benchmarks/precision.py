@@ -21,7 +21,7 @@ from benchmarks.harness import in_rounds, seconds
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
 from lrp4rag.lrp import COMPOSITES, Flow, relevance_mode
-from lrp4rag.lrp.attribute import prompt_mean, segment_weights
+from lrp4rag.lrp.attribution import prompt_mean, segment_weights
 from lrp4rag.reader import Encoded, load_reader
 from lrp4rag.training.sets import set_path
 from lrp4rag.util.errors import RelevanceError

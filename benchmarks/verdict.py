@@ -13,7 +13,7 @@ from benchmarks.command import Result, benchmark, count
 from benchmarks.harness import Example, apart, in_rounds, peak_of, plain_forward, seconds
 from experiments.tokens.signals import FAST, FULL, PromptSignals, Wanted
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.attribute import prompt_mean
+from lrp4rag.lrp.attribution import prompt_mean
 from lrp4rag.reader import Encoded, Reader, load_reader
 
 SEGMENTS = replace(FULL, provenance=False)

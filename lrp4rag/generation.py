@@ -14,11 +14,11 @@ from typing import Literal, TypedDict, Unpack
 import numpy as np
 
 from lrp4rag.example import Example
-from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.attribution import segment_weights
 from lrp4rag.lrp.composites import ATTNLRP, Composite
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.lrp.stream import Sampling, Stop, StreamedToken, stream
+from lrp4rag.lrp.streaming import Sampling, Stop, StreamedToken, stream
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Decoding, Encoded, Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import LRP4RAGError

@@ -33,7 +33,7 @@ from lrp4rag.example import Example, Span
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
-from lrp4rag.lrp.attribute import attribute
+from lrp4rag.lrp.attribution import attribute
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lrp4rag.lrp import Flow
-from lrp4rag.lrp.stream import StreamedToken
+from lrp4rag.lrp.streaming import StreamedToken
 from tests.tiny import Tokens
 
 

@@ -11,7 +11,7 @@ import torch
 
 from lrp4rag.generation import from_passages, generate, generating
 from lrp4rag.lrp import COMPOSITES, attribute
-from lrp4rag.lrp.stream import running_below
+from lrp4rag.lrp.streaming import running_below
 from lrp4rag.reader import Reader
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.classifiers.samples import judge

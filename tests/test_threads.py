@@ -17,8 +17,8 @@ import pytest
 from lrp4rag import Detector, Example, LRP4RAGError, analyse, attribute, generate, relevance_mode
 from lrp4rag.classifiers import Features
 from lrp4rag.generation import generating
-from lrp4rag.lrp.attribute import segment_weights
-from lrp4rag.lrp.stream import stream
+from lrp4rag.lrp.attribution import segment_weights
+from lrp4rag.lrp.streaming import stream
 from lrp4rag.reader import Encoded, Reader
 from lrp4rag.report.record import record
 from lrp4rag.training.vector_detector import fit_vector_detector

@@ -26,7 +26,7 @@ from experiments.paper.subset import Subset
 from lrp4rag.classifiers.calibration import Candidate, Groups, Labels
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.features import Features
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.report.numbers import slug, with_interval
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics

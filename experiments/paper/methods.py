@@ -24,7 +24,7 @@ from experiments.paper.settings import (
 from experiments.paper.subset import Subset
 from experiments.tokens.controls import CONTROLS, Setting
 from lrp4rag.classifiers.calibration import Candidate
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.validation import Outcome, cross_validated
 

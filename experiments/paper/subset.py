@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.features import VECTORS, Features
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import key_of
 from lrp4rag.util.hashes import hash_of

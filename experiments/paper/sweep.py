@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from experiments.metrics import compare
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.lrp.resample import resample
+from lrp4rag.lrp.resampling import resample
 from lrp4rag.training.metrics import RESAMPLES, token_intervals
 from lrp4rag.training.validation import Outcome
 

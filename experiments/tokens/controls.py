@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.tokens import candidates
 from lrp4rag.classifiers.features import VECTORS, Features
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training import controls as package
 from lrp4rag.training.controls import Candidates, Values, imitated, on_relevance, on_vectors
 from lrp4rag.training.folds import Protocol

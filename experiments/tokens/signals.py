@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments.tokens.trace import Trace, Tracer, trace_of
-from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.attribution import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import one_stack
 from lrp4rag.lrp.flow import Flow

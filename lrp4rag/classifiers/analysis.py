@@ -13,7 +13,7 @@ from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.classifiers.verdict import Contradiction, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context, context_of, first_difference
-from lrp4rag.lrp.attribute import span_weights
+from lrp4rag.lrp.attribution import span_weights
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance

@@ -23,7 +23,7 @@ from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
 from lrp4rag.lrp.composites import composite_named
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.reader.identity import require_identity
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.types import Count, Finite, Positive, Probability, Whole

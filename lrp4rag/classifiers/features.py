@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT, RELEVANCE, SEGMENTS
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.lrp.resample import MODES, Mode, resample
+from lrp4rag.lrp.resampling import MODES, Mode, resample
 from lrp4rag.util.errors import InputError
 
 # Raised whenever a feature changes its values: detectors trained on others are then refused.

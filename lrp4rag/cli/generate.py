@@ -111,7 +111,7 @@ def generate(
     examples = source.read()
 
     from lrp4rag.generation import generate as run
-    from lrp4rag.lrp.stream import Sampling, running_below
+    from lrp4rag.lrp.streaming import Sampling, running_below
 
     started = time.perf_counter()
     opened = reader.open()

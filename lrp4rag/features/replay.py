@@ -9,7 +9,7 @@ from lrp4rag.features.contrast import Context, context_of, contrasts_of
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import STATE_DEPTH
-from lrp4rag.lrp.attribute import attribute
+from lrp4rag.lrp.attribution import attribute
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from lrp4rag.classifiers.calibration import Candidate, Labels, candidates_on
 from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.example import Example
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome

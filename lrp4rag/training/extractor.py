@@ -11,10 +11,10 @@ import torch
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SEGMENTS, matrix_shape
 from lrp4rag.features.replay import PlainReplay
-from lrp4rag.lrp.attribute import prompt_mean, pull_mean, segment_weights
+from lrp4rag.lrp.attribution import prompt_mean, pull_mean, segment_weights
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.relevance import Array, Relevance, as_array
-from lrp4rag.lrp.resample import resampling_matrix
+from lrp4rag.lrp.resampling import resampling_matrix
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.store import Store

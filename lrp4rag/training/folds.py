@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from lrp4rag.classifiers.calibration import Folds, Groups, Labels, Scoring, grouped_folds
 from lrp4rag.example import Example
-from lrp4rag.lrp.resample import Mode
+from lrp4rag.lrp.resampling import Mode
 from lrp4rag.util.errors import InputError
 
 

@@ -22,7 +22,7 @@ import pandas as pd
 from experiments.figures.results import draw_lengths
 from lrp4rag import load_examples, load_reader
 from lrp4rag.classifiers.calibration import candidates_on
-from lrp4rag.lrp.resample import MODES, resample
+from lrp4rag.lrp.resampling import MODES, resample
 from lrp4rag.training.extract import extract
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics

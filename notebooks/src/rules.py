@@ -25,7 +25,7 @@ import torch
 
 from lrp4rag import attribute, check_conservation, load_examples, load_reader, relevance_mode
 from lrp4rag.lrp import COMPOSITES
-from lrp4rag.lrp.attribute import span_weights
+from lrp4rag.lrp.attribution import span_weights
 from lrp4rag.lrp.units import grouped, prompt_units, response_units
 
 plt.rcParams.update({"figure.dpi": 72, "figure.constrained_layout.use": True})

@@ -28,7 +28,7 @@ from lrp4rag.features.contrast import PLACES, SCORES, Claim, claims, context_of
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.lrp import Target, attribute, relevance_mode
-from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.attribution import segment_weights
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode, tokens_in
 from lrp4rag.util.errors import InputError

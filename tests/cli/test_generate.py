@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.data import load_examples
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.attribute import segment_weights
+from lrp4rag.lrp.attribution import segment_weights
 from lrp4rag.reader import Reader
 from tests.scripted import make_it_say
 from tests.tiny import Tokens

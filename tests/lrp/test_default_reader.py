@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.attribute import prompt_mean
+from lrp4rag.lrp.attribution import prompt_mean
 from lrp4rag.reader import DEFAULT_READER, Encoded, Reader, load_reader
 from tests.lrp.checks import assert_close, composites, random_weights
 from tests.tiny import bridge_example

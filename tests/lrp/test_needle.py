@@ -16,7 +16,7 @@ import pytest
 
 from lrp4rag.example import Example
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.attribute import segment_weights, span_weights
+from lrp4rag.lrp.attribution import segment_weights, span_weights
 from lrp4rag.reader import Reader
 
 

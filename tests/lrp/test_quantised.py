@@ -24,7 +24,7 @@ pytest.importorskip("bitsandbytes", reason="quantised models need: pip install '
 
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.readout import kernel_matrix
-from lrp4rag.lrp.stream import stream
+from lrp4rag.lrp.streaming import stream
 from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import quantise
 from tests.lrp.checks import COMPOSITES, assert_close, logits_of, random_weights, state_of

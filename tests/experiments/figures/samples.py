@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.lrp.resample import resample
+from lrp4rag.lrp.resampling import resample
 
 GENERATORS = ("llama-2-7b-chat", "mistral-7B-instruct")
 

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.example import Example, Label
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
-from lrp4rag.lrp.resample import resample
+from lrp4rag.lrp.resampling import resample
 from lrp4rag.training.store import Configuration, Store
 from tests.classifiers.samples import READER, relevance_of
 from tests.tiny import bridge_example

@@ -24,7 +24,7 @@ from experiments.paper.subset import Subset
 from experiments.paper.sweep import row_means, threshold_method
 from experiments.published import published
 from lrp4rag.classifiers.calibration import Candidate
-from lrp4rag.lrp.resample import resample
+from lrp4rag.lrp.resampling import resample
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import Outcome, cross_validated
 from tests.experiments.paper.stores import LARGE, SMALL, examples, store

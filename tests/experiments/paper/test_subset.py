@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from experiments.paper.subset import Subset, in_common
-from lrp4rag.lrp.resample import resample
+from lrp4rag.lrp.resampling import resample
 from lrp4rag.training.rows import Rows
 from tests.experiments.paper.stores import LARGE, SMALL, examples, store
 

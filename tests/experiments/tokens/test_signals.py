@@ -13,7 +13,7 @@ import torch
 
 from experiments.tokens.signals import FAST, FULL, PromptSignals, Signals, Wanted
 from lrp4rag.lrp import prefix, relevance_mode
-from lrp4rag.lrp.attribute import own_weights, segment_weights
+from lrp4rag.lrp.attribution import own_weights, segment_weights
 from lrp4rag.lrp.replay import pad_columns
 from lrp4rag.reader import Encoded
 from lrp4rag.reader.encoding import encode

@@ -15,7 +15,7 @@ from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Relevance, as_array
 from lrp4rag.lrp.replay import pad_columns
-from lrp4rag.lrp.resample import MODES, Mode, resampling_matrix
+from lrp4rag.lrp.resampling import MODES, Mode, resampling_matrix
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError

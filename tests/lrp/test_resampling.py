@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrp4rag.lrp import resample
-from lrp4rag.lrp.resample import MODES, resampling_matrix
+from lrp4rag.lrp.resampling import MODES, resampling_matrix
 
 modes = pytest.mark.parametrize("mode", MODES)
 LENGTH = st.integers(1, 250)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.stream import Sampling, recording, running_below, stream
+from lrp4rag.lrp.streaming import Sampling, recording, running_below, stream
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import composites, model_of, random_weights, some_families, state_of
 from tests.tiny import Tokens, random_tokens

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lrp4rag.lrp import Relevance, attribute, relevance_mode, resample
-from lrp4rag.lrp.attribute import span_weights
-from lrp4rag.lrp.resample import MODES
+from lrp4rag.lrp.attribution import span_weights
+from lrp4rag.lrp.resampling import MODES
 from lrp4rag.reader import Encoded, Reader
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.lrp.checks import composites
