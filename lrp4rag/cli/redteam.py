@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from lrp4rag.util.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.guard.redteam import Result, Target
-    from lrp4rag.guard.redteam.record import Record
+    from lrp4rag.guard.redteam.report import Record
 
 LOCAL = "local"
 TOKEN = "LRP4RAG_TOKEN"
@@ -90,29 +91,28 @@ def redteam(
       lrp4rag redteam --min-share 0.6
     """
     from lrp4rag.guard.redteam import load_cases, run
-    from lrp4rag.guard.redteam.record import record
-    from lrp4rag.guard.redteam.tables import below, table
+    from lrp4rag.guard.redteam.report import below, record, table
     from lrp4rag.util.progress import track
 
     cases = load_cases(cases_path, kinds=kinds)
     if out is not None:  # before the expensive part
         _check(out)
     started = time.monotonic()
-    with _opened(target, policy_path, choice) as asked:
-        results = list(track(run(cases, asked), len(cases), "cases"))
-    found = record(results, asked, time.monotonic() - started)
-    if all(one.answered is None for one in results):
+    with _opened(target, policy_path, choice) as guardrail:
+        results = list(track(run(cases, guardrail), len(cases), "cases"))
+    run_record = record(results, guardrail, time.monotonic() - started)
+    if all(result.answered is None for result in results):
         raise LRP4RAGError(f"no case was judged; the first: {results[0].error}")
     if out is not None:
-        _write(out, results, found)
+        _write(out, results, run_record)
     if as_json:
-        say_json(found.model_dump(mode="json"))
+        say_json(run_record)
     else:
-        open_console().print(table(found))
-        failed = sum(not one.passed for one in results)
+        open_console().print(table(run_record))
+        failed = sum(not result.passed for result in results)
         where = f": {out / PAGE} has each in full" if out is not None else "; --out FOLDER shows each in full"
         say(f"{failed} of {len(results)} cases are not as expected{where if failed else ''}")
-    small = [] if min_share is None else below(found, min_share)
+    small = [] if min_share is None else below(run_record, min_share)
     if small:
         say(f"below --min-share {min_share}: {', '.join(small)}", err=True)
         ctx.exit(1)
@@ -145,10 +145,10 @@ def _check(out: Path) -> None:
             check_written(out / name)
 
 
-def _write(out: Path, results: list[Result], found: Record) -> None:
-    from lrp4rag.guard.redteam.tables import page
+def _write(out: Path, results: list[Result], run_record: Record) -> None:
+    from lrp4rag.guard.redteam.report import page
     from lrp4rag.util.files import write_atomically
 
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(out / RECORD, f"{found.model_dump_json(indent=1)}\n")
-    write_atomically(out / PAGE, page(found, results))
+    write_atomically(out / RECORD, f"{json.dumps(run_record, indent=1)}\n")
+    write_atomically(out / PAGE, page(run_record, results))

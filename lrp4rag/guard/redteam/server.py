@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field, ValidationError
 from lrp4rag.guard.policy import Action
 from lrp4rag.guard.policy.assessment import UNREMARKABLE
 from lrp4rag.guard.redteam.cases import Case
-from lrp4rag.guard.redteam.record import Text
 from lrp4rag.guard.redteam.targets import Answered, NotJudged
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.strict_json import parse
@@ -29,6 +28,8 @@ LONGEST_WAIT = 60.0
 LARGEST_REPLY = 16 * 2**20
 """Bytes."""
 _TOKEN = re.compile("[!-~]+")
+Text = Annotated[str, Field(max_length=20_000)]
+"""Of a text with a limit, pydantic refuses half of a character too."""
 VERSIONS = ("package", "detector", "reader", "policy")
 
 
@@ -60,6 +61,19 @@ class _Reply(BaseModel):
     verdict: _Verdict
 
 
+class _Decided(BaseModel):
+    """The record of a decision."""
+
+    record: dict[str, Any]
+
+
+class _Reason(BaseModel):
+    """What a problem document says."""
+
+    error: dict[str, Any] = Field(default_factory=dict)
+    detail: str = ""
+
+
 class ServerTarget:
     """The server at `url`, with or without `/v1`; `token` is a bearer token of it. What it replies is read
     as anybody's, with its size and its fields checked."""
@@ -77,18 +91,11 @@ class ServerTarget:
             address = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:
             raise InputError(f"no address: {first_line(error)}", field="--target") from None
-        if address.scheme not in ("http", "https") or not address.host:
+        plain = not address.userinfo and "?" not in url and "#" not in url
+        if address.scheme not in ("http", "https") or not address.host or not plain:
             raise InputError(
-                "give 'local', or a server's address such as http://127.0.0.1:8000", field="--target"
-            )
-        if address.userinfo:
-            raise InputError(
-                "leave name and password out of the address; a token goes into LRP4RAG_TOKEN",
-                field="--target",
-            )
-        if "?" in url or "#" in url:
-            raise InputError(
-                "leave what stands from ? or # on out of the address: /v1/judge goes behind it",
+                "give 'local', or a server's address such as http://127.0.0.1:8000, without name, password, "
+                "? and #; a token goes into LRP4RAG_TOKEN",
                 field="--target",
             )
         if token is not None and not _TOKEN.fullmatch(token):
@@ -114,24 +121,24 @@ class ServerTarget:
         }
         status, content = self._ask("POST", "/v1/judge", json=body)
         if status != 200:
-            raise NotJudged(f"the server answers {status}: {_told(content)}")
+            raise NotJudged(f"the server answers {status}: {_reason(content)}")
         try:
-            found = _Reply.model_validate(_object(content))
-        except (ValueError, ValidationError) as error:
-            message = _fault(error)
-            raise NotJudged(f"the server's reply is none of lrp4rag's: {message}") from None
+            reply = _Reply.model_validate(parse(content))
+        except ValueError as error:
+            message, field = first_fault(error) if isinstance(error, ValidationError) else (error, "JSON")
+            raise NotJudged(f"the server's reply is not of lrp4rag: {field}: {message}") from None
         if not self._versions:
-            self._versions = {"policy": found.decision.policy}
-            self._versions |= self._read_versions(found.decision.id)
+            self._versions = {"policy": reply.decision.policy}
+            self._versions |= self._read_versions(reply.decision.id)
         return Answered(
-            found.decision.action,
-            found.decision.reason,
-            found.decision.rule,
-            found.verdict.probability,
-            found.faithfulness,
-            found.fact_score,
-            tuple(one.words for one in found.findings if one.kind not in UNREMARKABLE),
-            found.shown,
+            reply.decision.action,
+            reply.decision.reason,
+            reply.decision.rule,
+            reply.verdict.probability,
+            reply.faithfulness,
+            reply.fact_score,
+            tuple(finding.words for finding in reply.findings if finding.kind not in UNREMARKABLE),
+            reply.shown,
         )
 
     def __enter__(self) -> Self:
@@ -143,11 +150,9 @@ class ServerTarget:
     def _read_versions(self, id: str) -> dict[str, str]:
         """As the server's audit log has them of a decision; none where it does not tell."""
         try:
-            status, content = self._ask("GET", f"/v1/decisions/{id}")
-            record = _object(content).get("record") if status == 200 else None
+            _, content = self._ask("GET", f"/v1/decisions/{id}")
+            record = _Decided.model_validate(parse(content)).record
         except (NotJudged, ValueError):
-            record = None
-        if not isinstance(record, dict):
             return {}
         return {name: one_line(str(record[name]), 100) for name in VERSIONS if name in record}
 
@@ -202,26 +207,9 @@ def _seconds(written: str | None) -> float:
     return min(max(wanted, 0.0), LONGEST_WAIT) if math.isfinite(wanted) else 1.0
 
 
-def _object(content: bytes) -> dict[str, Any]:
-    found = parse(content)
-    if not isinstance(found, dict):
-        raise ValueError("no JSON object")
-    return found
-
-
-def _told(content: bytes) -> str:
-    """What a problem document says."""
+def _reason(content: bytes) -> str:
     try:
-        found = _object(content)
+        problem = _Reason.model_validate(parse(content))
     except ValueError:
         return "no problem document"
-    error = found.get("error")
-    said = error.get("message") if isinstance(error, dict) else None
-    return one_line(str(said or found.get("detail") or found.get("title") or "no reason given"), 300)
-
-
-def _fault(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return first_line(error)
-    message, field = first_fault(error)
-    return f"{field}: {message}"
+    return one_line(str(problem.error.get("message") or problem.detail or "no reason given"), 300)

@@ -11,7 +11,7 @@ import pytest
 
 from lrp4rag.guard.policy import Policy
 from lrp4rag.guard.redteam import LocalTarget, NotJudged, load_cases, run
-from lrp4rag.guard.redteam.record import record
+from lrp4rag.guard.redteam.report import record
 from lrp4rag.guard.redteam.server import LARGEST_REPLY, ServerTarget
 from lrp4rag.guard.service.access import new_token
 from lrp4rag.util.errors import InputError
@@ -89,7 +89,7 @@ def test_the_reply_is_read_and_the_token_is_in_the_header_alone() -> None:
     [
         (httpx.Response(422, json={"error": {"message": "too \x1b[31mlong"}}), "422: too ␛"),
         (httpx.Response(500, text="<html>"), "500: no problem document"),
-        (httpx.Response(200, text="[1]"), "none of lrp4rag's: no JSON object"),
+        (httpx.Response(200, text="[1]"), "valid dictionary"),
         (httpx.Response(200, text='{"a": NaN}'), "NaN"),
         (httpx.Response(200, json={**REPLY, "decision": {**REPLY["decision"], "action": "sell"}}), "action"),
         (httpx.Response(200, json={**REPLY, "verdict": {"probability": 7}}), "probability"),
@@ -116,7 +116,7 @@ def test_versions_that_are_none_are_shown_and_written() -> None:
     )
     asked = target(lambda _: next(replies))
     found = record(list(run([case()], asked)), asked, 1.0)
-    assert json.loads(found.model_dump_json())["versions"] == {"policy": "p", "reader": "a\ufffd"}
+    assert json.loads(json.dumps(found))["versions"] == {"policy": "p", "reader": "a\ufffd"}
 
 
 @pytest.mark.parametrize("status", [404, 405])
