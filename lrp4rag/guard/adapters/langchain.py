@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lrp4rag.guard.adapters.guard import Guard
@@ -30,12 +30,6 @@ KEYS = {
 }
 """Under which names a chain has each of them; the first that is there."""
 ASKED = ("question", "documents")
-NAMED = (
-    *("id", "object", "model", "model_id", "model_name", "model_provider", "provider", "service_tier"),
-    *("system_fingerprint", "finish_reason", "stop_reason", "done_reason", "created", "created_at"),
-)
-"""Under which names metadata of a message may have a text; others, such as log-probabilities, may hold words
-of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +73,23 @@ def require_mapping(given: object) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What there is of an answer's message beside its text, without a word of that."""
+class Origin:
+    """The id and the usage of an answer's message; other metadata may hold words of it."""
 
     id: str | None = None
     usage: UsageMetadata | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: object) -> Known:
-        """Nothing of what is no message."""
-        if not isinstance(given, BaseMessage):
+    def of(cls, answer: object) -> Origin:
+        """Both are unknown of what is no message."""
+        if not isinstance(answer, BaseMessage):
             return cls()
-        usage = given.usage_metadata if isinstance(given, AIMessage) else None
-        return cls(given.id, usage, _without_words(given.response_metadata))
+        return cls(answer.id, answer.usage_metadata if isinstance(answer, AIMessage) else None)
 
-    def then(self, later: Known) -> Known:
+    def then(self, later: Origin) -> Origin:
         """With that of the next chunk: usage adds up."""
         usage = self.usage if later.usage is None else add_usage(self.usage, later.usage)
-        return Known(self.id or later.id, usage, {**self.metadata, **later.metadata})
-
-
-def _without_words(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, and texts under names that are known to hold none of the answer."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        if isinstance(value, Mapping):
-            if inside := _without_words(value):
-                found[name] = inside
-        elif isinstance(value, int | float) or (isinstance(value, str) and name in NAMED):
-            found[name] = value
-    return found
+        return Origin(self.id or later.id, usage)
 
 
 def _source(given: object) -> Source:
@@ -127,7 +107,7 @@ class Coming:
         self._guard, self._keys = guard, keys
         self._known, self._waiting = AddableDict(), ""
         self._stream: GuardedStream | None = None
-        self.known = Known()
+        self.origin = Origin()
         """Of the answer's message, as far as it has come."""
 
     def wanted(self, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -162,7 +142,7 @@ class Coming:
         self._known += AddableDict({key: chunk[key] for key in asked})
         answer = self._keys.find(chunk, "answer")
         self._waiting += text_of(answer)
-        self.known = self.known.then(Known.of(answer))
+        self.origin = self.origin.then(Origin.of(answer))
         if self._waiting and all(self._keys.find(self._known, name) is not None for name in ASKED):
             yield from self._judged()
 
@@ -181,7 +161,7 @@ class Coming:
 class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
     """Judges the answer of a chain: of {"question", "documents", "answer"} it makes a message, with the
     answer or what the policy has in its place, and the decision under "lrp4rag" in `response_metadata`. Of an
-    answer that is a message, it has the id, the usage and the metadata, without what may hold its words.
+    answer that is a message, it has the id and the usage.
 
     Where the chain is streamed, a sentence of its answer is handed on when it has ended and is judged;
     question and documents come before the answer begins. Documents are LangChain's, or texts; an answer is a
@@ -218,7 +198,7 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
         coming = Coming(self.guard, self._keys)
 
         def messages(chunks: Iterator[dict[str, Any]]) -> Iterator[AIMessage]:
-            return (_chunk(part, coming.known) for part in coming.parts(chunks))
+            return (_chunk(part, coming.origin) for part in coming.parts(chunks))
 
         return self._transform_stream_with_config(coming.wanted(input), messages, config)
 
@@ -229,7 +209,7 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
 
         async def messages(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[AIMessage]:
             async for part in coming.aparts(chunks):
-                yield _chunk(part, coming.known)
+                yield _chunk(part, coming.origin)
 
         async for message in self._atransform_stream_with_config(coming.awanted(input), messages, config):
             yield message
@@ -237,21 +217,17 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
     def _whole(self, given: dict[str, Any]) -> AIMessage:
         answer = self._keys.find(require_mapping(given), "answer")
         found = self.guard.judge(*self._keys.asked(given), text_of(answer))
-        known = Known.of(answer)
-        metadata = {**known.metadata, EXTENSION: found.record()}
-        return AIMessage(found.shown, id=known.id, usage_metadata=known.usage, response_metadata=metadata)
+        origin, metadata = Origin.of(answer), {EXTENSION: found.record()}
+        return AIMessage(found.shown, id=origin.id, usage_metadata=origin.usage, response_metadata=metadata)
 
 
-def _chunk(part: Part, known: Known) -> AIMessageChunk:
+def _chunk(part: Part, origin: Origin) -> AIMessageChunk:
     """Chunks add up to a message with the decision on the answer, and those on its sentences in a list; the
-    last has the usage and the metadata of the answer's message."""
-    told = part.record if part.whole else {"sentences": [part.record]}
-    metadata = {EXTENSION: told} if part.record else {}
-    if part.whole:
-        metadata = {**known.metadata, **metadata}
+    last has the usage of the answer's message."""
+    decision = part.record if part.whole else {"sentences": [part.record]}
     return AIMessageChunk(
         content=part.text,
-        id=known.id,
-        usage_metadata=known.usage if part.whole else None,
-        response_metadata=metadata,
+        id=origin.id,
+        usage_metadata=origin.usage if part.whole else None,
+        response_metadata={EXTENSION: decision} if part.record else {},
     )

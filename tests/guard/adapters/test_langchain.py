@@ -226,31 +226,22 @@ def test_an_answer_alone_is_refused_with_what_to_do(guard: Guard, given: object)
 
 
 USAGE = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
-METADATA = {
-    "model_name": "m-1",
-    "finish_reason": "stop",
-    "token_usage": {"prompt_tokens": 7, "details": {"reasoning_tokens": 0}},
-    "eval_duration": 0.5,
-    "logprobs": {"content": [{"token": "WRONG", "logprob": -0.1}]},
-    "message": {"role": "assistant", "content": "It is WRONG."},
-    "thinking": "WRONG",
-}
-KEPT = {name: METADATA[name] for name in ("model_name", "finish_reason", "token_usage", "eval_duration")}
+METADATA = {"model_name": "m-1", "logprobs": {"content": [{"token": "WRONG", "logprob": -0.1}]}}
 
 
 @pytest.mark.parametrize("answer", ["It is 31 metres tall.", "It is WRONG."])
-def test_the_message_keeps_its_id_its_usage_and_what_is_no_word_of_it(strict: Guard, answer: str) -> None:
+def test_the_message_keeps_its_id_and_its_usage_and_no_word(strict: Guard, answer: str) -> None:
     given = AIMessage(answer, id="run-1", usage_metadata=USAGE, response_metadata=METADATA)
     message = AnswerJudge(strict).invoke({**GIVEN, "answer": given})
     assert (message.id, message.usage_metadata) == ("run-1", USAGE)
-    assert {**KEPT, "lrp4rag": message.response_metadata["lrp4rag"]} == message.response_metadata
+    assert list(message.response_metadata) == ["lrp4rag"]
     assert "WRONG" not in f"{message!r}"
     (text,) = {AnswerJudge(strict).invoke({**GIVEN, "answer": answer}).content}
     assert text == message.content
 
 
 def test_chunks_of_a_stream_add_up_to_the_message_with_its_usage(guard: Guard) -> None:
-    """Usage may come in parts, and the metadata with the last chunk."""
+    """Usage may come in parts."""
     half = {"input_tokens": 7, "output_tokens": 0, "total_tokens": 7}
     rest = {"input_tokens": 0, "output_tokens": 5, "total_tokens": 5}
 
@@ -259,9 +250,7 @@ def test_chunks_of_a_stream_add_up_to_the_message_with_its_usage(guard: Guard) -
             yield GIVEN
             yield {"answer": AIMessageChunk("", id="run-1", usage_metadata=half)}
             for word in ANSWER.split(" "):
-                yield {
-                    "answer": AIMessageChunk(f"{word} ", id="run-1", response_metadata={"model_name": "m-1"})
-                }
+                yield {"answer": AIMessageChunk(f"{word} ", id="run-1")}
             yield {"answer": AIMessageChunk("", id="run-1", usage_metadata=rest, response_metadata=METADATA)}
 
     found = list((RunnableGenerator(texts) | AnswerJudge(guard)).stream(None))
@@ -270,9 +259,7 @@ def test_chunks_of_a_stream_add_up_to_the_message_with_its_usage(guard: Guard) -
     for chunk in found[1:]:
         whole = whole + chunk
     assert whole.usage_metadata == USAGE
-    told = dict(whole.response_metadata)
-    assert [one["action"] for one in told.pop("lrp4rag")["sentences"]] == ACTIONS
-    assert told == KEPT
+    assert [one["action"] for one in whole.response_metadata["lrp4rag"]["sentences"]] == ACTIONS
 
 
 def test_a_models_own_messages_keep_their_id(guard: Guard) -> None:
