@@ -25,11 +25,10 @@ pytest.importorskip(
 )
 
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableGenerator, RunnableLambda, RunnablePassthrough
 
 from lrp4rag.guard.adapters.langchain import AnswerJudge
@@ -89,11 +88,6 @@ def test_a_stream_that_is_awaited(guard: Guard) -> None:
     assert message.content == "It is 31 metres tall."
 
 
-def test_many_at_a_time(guard: Guard) -> None:
-    rows = [{**GIVEN, "answer": f"It is {k} metres tall."} for k in range(5)]
-    assert [one.content for one in AnswerJudge(guard).batch(rows)] == [row["answer"] for row in rows]
-
-
 @pytest.mark.parametrize(
     "answer",
     [ANSWER, AIMessage(ANSWER), AIMessage([{"type": "text", "text": ANSWER}])],
@@ -112,12 +106,6 @@ def test_an_answer_may_be_a_text_or_a_message(guard: Guard, answer: object) -> N
 def test_documents_may_be_texts(guard: Guard, documents: object) -> None:
     given = {"question": HumanMessage(QUESTION), "documents": documents, "answer": "It is 31 metres tall."}
     assert AnswerJudge(guard).invoke(given).content == "It is 31 metres tall."
-
-
-def test_messages_of_a_model_are_judged_as_they_stream(guard: Guard) -> None:
-    model = ChatPromptTemplate.from_template("{documents}") | FakeListChatModel(responses=[ANSWER])
-    chain = RunnablePassthrough.assign(answer=model) | AnswerJudge(guard)
-    assert [chunk.content for chunk in chain.stream(GIVEN)][:4] == SENTENCES
 
 
 def test_no_documents_are_a_knowledge_gap(guard: Guard, judged: list[str]) -> None:
@@ -205,14 +193,6 @@ def test_an_error_upstream_is_an_error(guard: Guard) -> None:
     assert "W" not in "".join(found)
 
 
-class Retriever(BaseRetriever):
-    """As vector stores have them: of a text it makes a list."""
-
-    def _get_relevant_documents(self, query: str, **_: object) -> list[Document]:
-        assert query == QUESTION
-        return DOCUMENTS
-
-
 @pytest.mark.parametrize("given", [ANSWER, AIMessage(ANSWER), DOCUMENTS, None], ids=type)
 def test_an_answer_alone_is_refused_with_what_to_do(guard: Guard, given: object) -> None:
     judge = AnswerJudge(guard)
@@ -260,11 +240,3 @@ def test_chunks_of_a_stream_add_up_to_the_message_with_its_usage(guard: Guard) -
         whole = whole + chunk
     assert whole.usage_metadata == USAGE
     assert [one["action"] for one in whole.response_metadata["lrp4rag"]["sentences"]] == ACTIONS
-
-
-def test_a_models_own_messages_keep_their_id(guard: Guard) -> None:
-    model = GenericFakeChatModel(messages=iter([AIMessage("It is 31 metres tall.", id="run-7")]))
-    chain = {"documents": Retriever(), "question": RunnablePassthrough()} | RunnablePassthrough.assign(
-        answer=ChatPromptTemplate.from_template("{documents} {question}") | model
-    )
-    assert (chain | AnswerJudge(guard)).invoke(QUESTION).id == "run-7"

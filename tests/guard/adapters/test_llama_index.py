@@ -14,7 +14,6 @@ pytest.importorskip("llama_index.core", reason="llama-index-core is not installe
 
 from llama_index.core import get_response_synthesizer
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
-from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
@@ -109,14 +108,6 @@ def test_an_evaluation_says_what_is_suspect(guard: Guard) -> None:
         assert why in none.invalid_reason
     with pytest.raises(InputError, match="query, response and contexts"):
         judge.evaluate(QUESTION, "Yes.")
-
-
-@pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")  # of the library, in itself
-def test_many_are_evaluated_by_its_own_runner(guard: Guard) -> None:
-    runner = BatchEvalRunner({"grounded": GroundedEvaluator(guard)}, workers=4)
-    answers = ["It is 31 metres tall.", "It is WRONG."] * 4
-    found = asyncio.run(runner.aevaluate_response_strs([QUESTION] * 8, answers, [PASSAGES] * 8))
-    assert [one.passing for one in found["grounded"]] == [True, False] * 4
 
 
 def test_the_gate_keeps_what_an_answer_may_rest_on() -> None:

@@ -13,7 +13,6 @@ from lrp4rag.guard.adapters import Guard
 from lrp4rag.guard.adapters.stream import GuardedStream, Part
 from lrp4rag.guard.policy import Policy
 from lrp4rag.source import Source
-from lrp4rag.util.errors import InputError
 from tests.guard.adapters.conftest import (
     ACTIONS,
     ANSWER,
@@ -53,14 +52,6 @@ def test_each_sentence_is_handed_on_when_it_has_ended(guard: Guard, judged: list
     assert stream.result.probability == 0.9
     assert "WRONG" not in f"{stream.result.record()}{rest[0].record}"
     assert "OTHER" not in f"{stream.result.record()}{rest[1].record}"
-
-
-def test_a_stream_and_a_whole_answer_have_one_decision(guard: Guard) -> None:
-    for answer in ("It is WRONG.", "It is tall. It is WRONG.", "It is tall. [7].", "## It\nIt is tall."):
-        stream = started(guard)
-        list(stream.run(answer))
-        assert stream.result is not None
-        assert stream.result.assessment.decided == guard.judge(QUESTION, PASSAGES, answer).assessment.decided
 
 
 def test_however_it_is_cut_nothing_leaks_and_nothing_is_lost(detector: Detector, guard: Guard) -> None:
@@ -148,19 +139,6 @@ def test_half_a_character_is_withheld(detector: Detector) -> None:
     parts = list(stream.run(["It is \ud800 tall."]))
     assert actions(parts) == ["withhold", "withhold"]
     assert "\ud800" not in "".join(part.text for part in parts)
-
-
-def test_a_lenient_policy_shows_what_nothing_can_be_judged_by_at_its_end(
-    detector: Detector, guard: Guard
-) -> None:
-    lenient = Guard(detector, Policy(rules={"null": None}, unavailable="mark"))
-    parts = list(started(lenient, []).run(["It is tall. ", "It is old."]))
-    assert [part.text for part in parts] == [f"It is tall. It is old.\n\n{Policy().texts.unchecked}"]
-
-
-def test_an_empty_question_is_named(guard: Guard) -> None:
-    with pytest.raises(InputError, match="question"):
-        GuardedStream(guard, " ", PASSAGES)
 
 
 def test_without_the_event_loop_waiting(guard: Guard) -> None:

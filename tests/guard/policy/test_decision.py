@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lrp4rag.guard.policy import WITHHELD, Measures, Policy, decide, load_policy
-from lrp4rag.guard.policy.decision import of_sentence
 from lrp4rag.guard.policy.reasons import CHECK_OF
 
 DEFAULT = Policy()
@@ -158,14 +156,3 @@ def test_a_rule_without_an_action_is_none() -> None:
 def test_the_bands_of_the_enterprise_policy(supported, facts, expected) -> None:
     """They withhold and mark as their table says; what it would serve though it is flagged is marked."""
     assert decided(supported, 0, 100 - supported, facts=facts, policy=POLICIES["enterprise"]) == expected
-
-
-def test_a_sentence_of_a_stream() -> None:
-    """As the answer up to its end: alone, or among right ones."""
-    alone = Counter({"unsupported": 1})
-    assert of_sentence(DEFAULT, "unsupported", alone).action == "withhold"
-    among = Counter({"unsupported": 1, "supported": 1})
-    assert of_sentence(DEFAULT, "unsupported", among).action == "mark"
-    both = Counter({"contradicted": 1, "supported": 1})
-    assert of_sentence(DEFAULT, "contradicted", both).action == "disclose"
-    assert of_sentence(POLICIES["strict"], "contradicted", both).action == "withhold"

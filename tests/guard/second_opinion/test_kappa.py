@@ -48,13 +48,6 @@ def test_where_there_is_nothing_to_tell_there_is_no_kappa(counts: tuple[int, int
     assert found.share == (1 if sum(counts) else None)
 
 
-def test_agreement_on_nearly_everything_may_be_chance() -> None:
-    """What a share alone hides: the judge calls everything grounded."""
-    found = agreement(pairs(95, 0, 5, 0))
-    assert found.share == 0.95
-    assert found.kappa == 0
-
-
 @given(
     st.lists(
         st.tuples(st.sampled_from([True, False, None]), st.sampled_from([True, False, None])), max_size=60

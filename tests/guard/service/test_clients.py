@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -69,15 +66,6 @@ def test_openais_client_asynchronously(address: str) -> None:
             assert await asyncio.gather(*(one() for _ in range(5))) == [EXPECTED] * 5
 
     asyncio.run(run())
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl(address: str) -> None:
-    command = ["curl", "-sN", f"{address}/chat/completions", "-H", f"Authorization: Bearer {TOKEN}"]
-    command += ["-H", "Content-Type: application/json", "-d", json.dumps(asked(stream=True))]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert found.endswith("data: [DONE]\n\n")
-    assert "WRONG" not in found
 
 
 def test_vanished_clients_free_their_slots(address: str, script: Script) -> None:

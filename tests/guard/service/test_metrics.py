@@ -170,16 +170,6 @@ def test_a_check_that_does_not_finish(start, script: Script, judged: list[str], 
     assert count("lrp4rag_unavailable_total", kind="retrieval", part="retrieval") == 1
 
 
-def test_nothing_to_answer_from(start, counting) -> None:
-    old = {"text": "Leave is 16 weeks.", "expires": "2020-01-01"}
-    with start(upstream=None) as client, counting() as count:
-        client.post("/v1/retrieval/check", json={"question": "How long is leave?", "passages": [old]})
-    found = {"kind": "retrieval", "check": "retrieval"}
-    assert count("lrp4rag_findings_total", finding="null", **found) == 1
-    assert count("lrp4rag_findings_total", finding="expired", **found) == 1
-    assert count("lrp4rag_stage_seconds_count", stage="checks", kind="retrieval") == 1
-
-
 def test_a_record_that_cannot_be_written(start, monkeypatch, counting) -> None:
     from lrp4rag.guard.audit import AuditLog
 
@@ -312,14 +302,3 @@ def test_labels_have_values_of_fixed_sets_whatever_is_asked(start, script: Scrip
     assert {label for label, _ in label_values(found) - before} <= LABELS
     assert all(value.replace(" ", "").isalnum() for _, value in label_values(found))
     assert len(samples(found)) < 1000, "series of one server"
-
-
-def test_records_tell_what_is_counted(start, script: Script, judged: list[str]) -> None:
-    """Of an answer: whether it is unlike the training data, and which checks did not finish."""
-    script.stream = events("It is ODD.")
-    with start(policy={"budget": 1e-9, "unavailable": "mark"}) as client:
-        reply = client.post(CHAT, json=asked()).json()["lrp4rag"]
-        ids = [reply["id"], *(one["id"] for one in reply["sentences"])]
-        records = [client.get(f"/v1/decisions/{id}").json()["record"] for id in ids]
-    assert [one["abstained"] for one in records] == [True, True]
-    assert json.dumps(records[0]["unavailable"]) != "{}"

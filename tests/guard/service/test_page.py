@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from lrp4rag import Detector
 from lrp4rag.claims.index import Index
@@ -26,7 +24,7 @@ from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.streaming import JudgedPiece, ReadingAlong
 from lrp4rag.util.sentences import Piece, sentences_in
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
-from tests.guard.service.conftest import piece_of
+from tests.guard.service.conftest import listening, piece_of
 from tests.guard.service.scripted_upstream import Script, chunk, events, serving
 from tests.guard.service.test_reviews import ESCALATING
 
@@ -217,18 +215,8 @@ def server(detector: Detector, settings: Callable[..., Settings], script: Script
     def run(**given: Any) -> Iterator[str]:
         with serving(script) as upstream:
             app = create_app(settings(**({"upstream": upstream} | given)), detector)
-            config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="on")
-            socket = config.bind_socket()
-            socket.listen()
-            running = uvicorn.Server(config)
-            thread = threading.Thread(target=running.run, kwargs={"sockets": [socket]})
-            thread.start()
-            try:
-                yield f"http://127.0.0.1:{socket.getsockname()[1]}/"
-            finally:
-                running.should_exit = True
-                thread.join()
-                socket.close()
+            with listening(app) as url:
+                yield url.removesuffix("v1")
 
     return run
 
@@ -428,56 +416,6 @@ def test_history_has_questions_and_is_filtered(open_page, server) -> None:
         page.get_by_role("button", name="Look again").last.click()
         page.get_by_text("The last 2 decisions").wait_for()
         assert lines.count() == 1, "the filter stays"
-
-
-@needs_browser
-def test_history_says_why_it_has_no_questions(open_page, server) -> None:
-    with server() as url:
-        page = open_page(url)
-        body = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
-        page.evaluate("(body) => lrp4rag.call('v1/judge', { body })", body)
-        page.get_by_role("link", name="History").click()
-        page.get_by_text("where the server keeps texts").wait_for()
-        assert "Id: " in page.locator(".decisions").inner_text()
-        assert "Asked" not in page.locator(".decisions").inner_text()
-
-
-def covered(page: Any, below: str) -> bool:
-    """Whether the card of the sentence at hand lies over an element, or over what of it is in the window."""
-    return page.evaluate(
-        """(below) => {
-          const { top, bottom } = document.querySelector(".at-hand-box").getBoundingClientRect();
-          const lines = [...document.querySelectorAll(below)].flatMap((one) => [...one.getClientRects()]);
-          return lines.some((line) => line.bottom > top + 1 && line.top < bottom - 1);
-        }""",
-        below,
-    )
-
-
-@needs_browser
-@pytest.mark.parametrize("height", [844, 460])
-def test_nothing_hides_an_answer_on_arrival(open_page, server, height: int) -> None:
-    with server(policy=ESCALATING, keep_texts=True) as url:
-        page = open_page(url, narrow=True)
-        page.set_viewport_size({"width": 390, "height": height})
-        fill(page)
-        page.get_by_role("button", name="Check the answer").click()
-        page.locator("#result .sentence").first.wait_for()
-        for part in ("#result", "#queue"):
-            assert page.locator(f"{part} .why").inner_text().startswith("Passage 1 says")
-            for below in (".sentence", ".legend", ".found"):
-                assert not covered(page, f"{part} {below}"), (part, below)
-            last = page.locator(f"{part} .sentence").last
-            last.tap()
-            assert page.locator(f"{part} .why").inner_text() != ""
-            assert page.locator(f"{part} .at-hand-box").evaluate(
-                "(card) => card.getBoundingClientRect().top < innerHeight - 40"
-            ), "what is picked is explained in view"
-            assert not covered(page, f"{part} .sentence:last-of-type")
-            if part == "#result":
-                page.evaluate("document.getElementById('result').replaceChildren()")
-                page.get_by_role("link", name="Review").click()
-                page.locator("#queue .sentence").first.wait_for()
 
 
 @needs_browser

@@ -49,6 +49,12 @@ def test_what_is_known_of_a_document_is_kept() -> None:
     assert sent["documents"] == body["documents"], "the upstream's own template may need them"
 
 
+def test_the_question_is_the_users_last_message() -> None:
+    parts = [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {}}]
+    messages = [{"role": "user", "content": "Hi."}, {"role": "user", "content": parts}]
+    assert read(messages=messages, documents=["31."]) == (QUESTION, ["31."])
+
+
 @pytest.mark.parametrize(
     "documents", [{"text": "31"}, [{}], [3], [{"text": ["a"]}], [{"text": "a", "score": "x"}]]
 )

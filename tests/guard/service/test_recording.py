@@ -20,17 +20,6 @@ def listed(settings):
     return settings(topics=["leave", "travel"], generators=["llama"], model="served")
 
 
-def test_sizes_and_retrieval(listed) -> None:
-    sources = [Source("a", score=0.4), Source("b", score=0.7), Source("c")]
-    assert labels(listed, sources, "abc", sentences=2) == {
-        "passages": 3,
-        "retrieval_score": 0.7,
-        "characters": 3,
-        "sentence_count": 2,
-    }
-    assert labels(listed, [Source("c")]) == {"passages": 1}
-
-
 @pytest.mark.parametrize(
     ("named", "passages", "expected"),
     [

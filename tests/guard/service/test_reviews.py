@@ -42,14 +42,6 @@ def test_an_escalated_answer_waits_until_it_is_reviewed(start) -> None:
         assert client.get("/v1/reviews").json()["reviews"] == [], "after a restart too"
 
 
-def test_a_queue_outlives_the_server(start) -> None:
-    with start(upstream=None, policy=ESCALATING) as client:
-        id = client.post("/v1/judge", json=ONE).json()["decision"]["id"]
-    with start(upstream=None, policy=ESCALATING) as client:
-        (waiting,) = client.get("/v1/reviews").json()["reviews"]
-        assert (waiting["id"], waiting["written"]) == (id, {}), "texts were not kept"
-
-
 def test_servers_that_share_a_log_have_one_queue(start) -> None:
     with (
         start(upstream=None, policy=ESCALATING) as one,

@@ -85,38 +85,6 @@ def test_the_same_is_decided_on_an_answer_that_is_judged_whole(start, script: Sc
     assert kept[0] == kept[1]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_text_that_was_let_out_is_not_called_withheld(
-    start, script: Script, judged: list[str], policy
-) -> None:
-    """In the closing message: a notice stands where a sentence was."""
-    with start(policy=policy) as client:
-        for answer in answers():
-            script.stream = events(answer)
-            *chunks, last = streamed(client)
-            closing = [one for one in chunks if one.get("lrp4rag", {}).get("id") == last["lrp4rag"]["id"]]
-            assert bool(closing) is (last["lrp4rag"]["action"] != "serve"), answer
-            assert "withheld" not in text_of(closing), answer
-
-
-def test_records_count_statuses(start, script: Script, judged: list[str]) -> None:
-    script.stream = events(f"## Height\n{RIGHT} Fish is sold nearby. {WRONG} {OTHER} {RIGHT} Okay.")
-    one = {"question": QUESTION, "passages": PASSAGES, "response": RIGHT}
-    with start() as client:
-        stream, whole = of_stream(client), of_whole(client)
-        reply = client.post("/v1/judge", json=one).json()
-        response = record_of(client, reply["decision"]["id"])
-        script.stream = events("It is BROKEN.")
-        unjudged = of_stream(client)
-    assert stream["statuses"] == whole["statuses"] == {"supported": 3, "contradicted": 1, "unsupported": 1}
-    assert stream["faithfulness"] == 3 / 5
-    told = [found["status"] for found in reply["verdict"]["sentences"]]
-    assert response["statuses"] == {
-        name: told.count(name) for name in ("supported", "contradicted", "unsupported")
-    }
-    assert sum(unjudged["statuses"].values()) == 0
-
-
 def test_an_answer_that_cannot_be_decided_on_is_not_served(
     start, script: Script, judged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
