@@ -16,7 +16,6 @@ from tests.guard.redteam.conftest import Scripted, answered, case
 from tests.hostile.pages import harmless
 from tests.hostile.strings import IN_PAGES
 
-
 CASES = [
     case("a"),
     case("b", kind="tables"),
