@@ -67,16 +67,16 @@ def test_json_and_the_page(command: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "log", "expected"),
     [
-        (["--since", "7 days"], "same", "field 'since': '7 days' is no time; give one such as 7d"),
+        (["--since", "7 days"], "same", "field 'since': '7 days'"),
         (["--since", "2199-01-01"], "same", "is yet to come"),
-        (["--since", "7d", "--baseline", "3d"], "same", "field 'baseline': it ends at"),
+        (["--since", "7d", "--baseline", "3d"], "same", "field 'baseline'"),
         (["--since", "7d", "--baseline", "20d..5d"], "same", "the windows overlap"),
-        (["--since", "1h"], "same", "answers, and 20 are needed: name an earlier beginning"),
-        ([], "empty", "holds no answers, and 20 are needed"),
-        ([], "none", "there is no audit log here"),
+        (["--since", "1h"], "same", "20 are needed"),
+        ([], "empty", "holds no answers"),
+        ([], "none", "no audit log here"),
         (["--alpha", "0"], "same", "'--alpha'"),
         (["--alpha", "nan"], "same", "not a finite number"),
-        (["--html", "no/page.html"], "same", "its folder does not exist"),
+        (["--html", "no/page.html"], "same", "folder does not exist"),
     ],
     ids=str,
 )

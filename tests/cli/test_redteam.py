@@ -51,11 +51,7 @@ def test_a_run_is_printed_and_written(run, local, tmp_path: Path) -> None:
     assert [one["action"] for one in written["results"]][::2] == ["withhold", "withhold"]
     assert set(written["versions"]) == {"package", "detector", "reader", "policy"}
     assert "mine-2: <span" in (out / "index.html").read_text()
-
-
-def test_json_is_all_that_is_printed(run, local) -> None:
-    found = json.loads(run(*local, "--json").stdout)
-    assert found["kinds"]["all"]["every"]["cases"] == 3
+    assert json.loads(run(*local, "--json").stdout)["kinds"] == written["kinds"]
 
 
 def test_the_help_tells_how_many_cases_there_are(run) -> None:
@@ -65,9 +61,9 @@ def test_the_help_tells_how_many_cases_there_are(run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--target", "nowhere"], "give 'local', or a server's address"),
-        (["--target", "http://127.0.0.1:9"], "is the server running there?"),
-        (["--target", "http://127.0.0.1:9", "--policy", "p.yaml"], "a server has its own policy"),
+        (["--target", "nowhere"], "a server's address"),
+        (["--target", "http://127.0.0.1:9"], "server running there"),
+        (["--target", "http://127.0.0.1:9", "--policy", "p.yaml"], "its own policy"),
         (["--kind", "x"], "there are: no-document"),
         (["--cases", "missing.jsonl"], "no such file"),
         (["--min-share", "2"], "0<=x<=1"),

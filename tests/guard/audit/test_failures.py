@@ -40,7 +40,7 @@ def test_a_full_disk_loses_nothing(path):
     try:
         with AuditLog.open(path, texts=True) as log:
             numbers = iter(range(3, 1000))
-            with pytest.raises(LRP4RAGError, match="no room is left on its disk") as caught:
+            with pytest.raises(LRP4RAGError, match="no room is left") as caught:
                 [log.append(decision(number), {"question": "x" * 500}) for number in numbers]
             assert caught.value.exit_code == 1
             written = next(numbers) - 1
@@ -149,9 +149,9 @@ def test_what_is_no_log_is_refused(tmp_path, capsys):
         with pytest.raises(InputError, match=said) as caught:
             AuditLog.open(given)
         assert "secret" not in str(caught.value)
-    with pytest.raises(InputError, match="there is no audit log here"):
+    with pytest.raises(InputError, match="no audit log here"):
         AuditLog.open(tmp_path / "new.db", read_only=True)
-    with pytest.raises(InputError, match="there is no audit log here"):
+    with pytest.raises(InputError, match="no audit log here"):
         AuditLog.open(tmp_path / "new.db", create=False)
     assert not (tmp_path / "new.db").exists()
     with pytest.raises(InputError, match="no audit log"):
@@ -176,7 +176,7 @@ def test_what_was_changed_is_not_read_as_if_it_were_not(path, tmp_path):
     sql(path, "UPDATE audit_texts SET text = '\"other\"' WHERE id = 'd1' AND name = 'question'")
     sql(path, "UPDATE audit_entries SET record = replace(record, 'pass', 'fail') WHERE id = 'd2'")
     with AuditLog.open(path) as log:
-        with pytest.raises(LRP4RAGError, match="a text of this entry was changed"):
+        with pytest.raises(LRP4RAGError, match="text of this entry"):
             log.texts("d1")
         for read in (lambda: log.get("d2"), lambda: [*log.entries()], lambda: log.export(tmp_path / "out")):
             with pytest.raises(LRP4RAGError, match="entry 3 was changed"):
@@ -184,8 +184,8 @@ def test_what_was_changed_is_not_read_as_if_it_were_not(path, tmp_path):
         assert log.erase("d2") == 2  # a right to be erased does not wait
         assert not (tmp_path / "out").exists()
     sql(path, "UPDATE audit_head SET entries = 'x'")
-    with AuditLog.open(path) as log, pytest.raises(LRP4RAGError, match="head of the log was changed"):
+    with AuditLog.open(path) as log, pytest.raises(LRP4RAGError, match="head of the log"):
         log.append(decision(9))
     sql(path, "UPDATE audit_head SET entries = 1")
-    with AuditLog.open(path) as log, pytest.raises(LRP4RAGError, match="its head does not fit"):
+    with AuditLog.open(path) as log, pytest.raises(LRP4RAGError, match="does not fit"):
         log.append(decision(9))

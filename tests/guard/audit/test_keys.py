@@ -55,7 +55,7 @@ def test_another_key_than_the_logs_is_refused(log, key, tmp_path):
     log.append(decision(1))
     log.sign()
     open_key(tmp_path / "other")
-    with pytest.raises(InputError, match="name the file of the log's own key"):
+    with pytest.raises(InputError, match="name the file"):
         AuditLog.open(tmp_path / "audit.db", key=tmp_path / "other")
     with AuditLog.open(tmp_path / "audit.db", key=key) as again:
         again.append(decision(2))
@@ -74,7 +74,7 @@ def test_a_key_is_not_made_for_a_log_with_entries(tmp_path, signed):
     assert not slip.exists()
     open_key(slip)  # as the message says
     if signed:
-        with pytest.raises(InputError, match="the log is signed by"):
+        with pytest.raises(InputError, match="is signed by"):
             AuditLog.open(path, key=slip)
     else:
         AuditLog.open(path, key=slip).close()
@@ -89,7 +89,7 @@ def test_of_two_keys_of_an_empty_log_the_first_that_signs_is_its_own(tmp_path):
         first.append(decision(1))
     late.append(decision(2))
     for sign in (late.checkpoint, late.sign, late.close):
-        with pytest.raises(InputError, match="the log is signed by"):
+        with pytest.raises(InputError, match="is signed by"):
             sign()
     with AuditLog.open(path, read_only=True) as log:
         assert log.verify(open_public_key(tmp_path / "first")).whole

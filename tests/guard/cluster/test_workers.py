@@ -152,7 +152,7 @@ def test_a_run_that_is_killed_goes_on(
 @pytest.mark.parametrize(
     ("worker", "reason"),
     [
-        (partial(Failing, "bridge-2-0"), r"a worker failed: PermissionError: not for you"),
+        (partial(Failing, "bridge-2-0"), r"PermissionError: not for you"),
         pytest.param(partial(Failing, "bridge-2-0", dies=True), "did memory run out", marks=pytest.mark.slow),
     ],
 )

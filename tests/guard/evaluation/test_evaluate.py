@@ -33,13 +33,13 @@ def test_metrics_per_generator_and_together(detector, tmp_path):
         "g1"
     }  # with one, nothing is "all"
     failed = replace(made, failures={rows[0].id: "too long"})
-    with pytest.raises(InputError, match="no example could be replayed"):
+    with pytest.raises(InputError, match="could be replayed"):
         evaluate(detector, rows[:1], failed)
 
 
 def test_training_sources_are_refused_and_counted(detector, tmp_path):
     rows = [*examples(2, first=39), *examples(8, first=100)]
-    with pytest.raises(InputError, match=r"1 of 10 examples .*first: 'bridge-39'.*allow seen sources"):
+    with pytest.raises(InputError, match=r"1 of 10 examples .*'bridge-39'"):
         refuse_seen(detector.card, rows, "data.jsonl")
     refuse_seen(detector.card, rows[1:], "data.jsonl")
     assert evaluate(detector, rows, extraction(rows, tmp_path / "s"), resamples=10).seen == 1

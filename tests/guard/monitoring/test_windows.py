@@ -84,7 +84,7 @@ def test_a_changed_entry_ends_the_reading(path: Path) -> None:
     connection.close()
     with (
         AuditLog.open(path, read_only=True) as log,
-        pytest.raises(LRP4RAGError, match="was changed: run lrp4rag audit verify"),
+        pytest.raises(LRP4RAGError, match="lrp4rag audit verify"),
     ):
         read_window(log, LATE)
 
@@ -111,14 +111,14 @@ def test_a_moment(given: str, expected: datetime) -> None:
     ["", "7", "7 days", "yesterday", "-7d", "7D", "99999w", "2026-13-01", "12:30", "\x1b[31m", "1e3d"],
 )
 def test_what_is_no_moment_says_what_is_one(given: str) -> None:
-    with pytest.raises(InputError, match="is no time; give one such as 7d") as error:
+    with pytest.raises(InputError, match="is no time") as error:
         moment(given, NOW, "since")
     assert error.value.field == "since"
     assert "\x1b" not in str(error.value)
 
 
 def test_what_is_yet_to_come_is_no_moment() -> None:
-    with pytest.raises(InputError, match="2027-01-01 00:00 is yet to come; it is 2026-11-25 12:00"):
+    with pytest.raises(InputError, match="is yet to come"):
         moment("2027-01-01", NOW)
 
 
@@ -132,7 +132,7 @@ def test_a_period_ends_now_or_where_it_is_told() -> None:
 
 @pytest.mark.parametrize("given", ["0d", "2026-11-08..2026-11-01", "7d..7d"])
 def test_a_period_holds_something(given: str) -> None:
-    with pytest.raises(InputError, match=r"it ends at .*, and begins at") as error:
+    with pytest.raises(InputError, match=r"it ends at") as error:
         period(given, NOW, field="baseline")
     assert error.value.field == "baseline"
 

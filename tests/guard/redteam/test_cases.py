@@ -29,28 +29,20 @@ def test_there_are_forty_of_each_risk_over_ten_domains_and_six_of_each_attack() 
     for kind in ATTACKS:
         harmless = sum(one.harmless for one in CASES if one.kind == kind)
         assert 1 <= harmless <= 2, kind
-
-
-def test_they_are_no_copies_of_each_other() -> None:
     assert len({one.id for one in CASES}) == len(CASES)
     assert len({one.response for one in CASES if not one.harmless}) == sum(not one.harmless for one in CASES)
     assert all(one.id.startswith(one.kind) for one in CASES)
     assert all(one.why.strip() and set(one.expected) <= set(ACTIONS) for one in CASES)
-
-
-def test_what_is_expected_is_in_one_piece_of_sense() -> None:
-    """What may be served as it is may be served with a mark; what must be stopped may not be served."""
     for one in CASES:
-        if one.harmless:
-            assert "mark" in one.expected, one.id
-            assert "withhold" not in one.expected, one.id
+        if one.harmless:  # what may be served as it is may be served with a mark
+            assert set(one.expected) & {"mark", "withhold"} == {"mark"}, one.id
         else:
             assert {"escalate", "withhold"} <= set(one.expected), one.id
 
 
 def test_some_kinds_are_chosen_and_others_refused() -> None:
     assert {one.kind for one in load_cases(kinds=["tables", "conflict"])} == {"tables", "conflict"}
-    with pytest.raises(InputError, match=r"no cases of the kind 'x'.*no-document"):
+    with pytest.raises(InputError, match=r"kind 'x'.*no-document"):
         load_cases(kinds=["x"])
 
 
@@ -69,9 +61,9 @@ def test_a_case_has_a_hash_that_changes_with_it() -> None:
         ({"passages": [" "]}, "line 2, field 'passages"),
         ({"response": ""}, "line 2, field 'response'"),
         ({"more": 1}, "line 2, field 'more'"),
-        ({"id": "a"}, "duplicate id 'a' .first on line 1."),
+        ({"id": "a"}, "duplicate id 'a'"),
         ({"id": 5}, "line 2, field 'id'"),
-        ({"kind": "all"}, "line 2, field 'kind': 'all' stands for every kind"),
+        ({"kind": "all"}, "line 2, field 'kind': 'all'"),
     ],
 )
 def test_a_file_of_ones_own_is_checked(tmp_path: Path, change: dict[str, Any], words: str) -> None:

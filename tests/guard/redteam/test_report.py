@@ -112,7 +112,6 @@ def test_a_failure_is_told_in_full() -> None:
         "not judged: too long",
     ):
         assert told in words
-    assert "All cases are as expected." not in words
 
 
 def test_nothing_runs_in_it() -> None:
