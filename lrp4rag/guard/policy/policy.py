@@ -29,7 +29,7 @@ WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Claims(_Strict):
@@ -38,9 +38,8 @@ class Claims(_Strict):
 
     contradicted: Alarm = Field(default="disclose", description="A passage has another value.")
     unsupported: Alarm = Field(default="mark", description="No passage supports it.")
-    most: Alarm | None = Field(
-        default="withhold", description="More sentences are contradicted or unsupported than supported."
-    )
+    most: Alarm | None = "withhold"
+    """More sentences are contradicted or unsupported than supported."""
 
 
 class Band(_Strict):
@@ -48,9 +47,8 @@ class Band(_Strict):
 
     action: Action
     reason: Reason
-    faithfulness: Probability = Field(
-        default=0.0, description="Least share of its sentences that are supported."
-    )
+    faithfulness: Probability = 0.0
+    """Least share of its sentences that are supported."""
     facts: Probability = Field(default=0.0, description="Least share of its facts that are grounded.")
 
 
@@ -59,34 +57,25 @@ class Rules(_Strict):
 
     null: Action | None = Field(default="withhold", description="No passage is fit to answer from.")
     fabricated: Action | None = Field(default="withhold", description="A citation of what was not retrieved.")
-    misattributed: Action | None = Field(
-        default="mark", description="A citation that does not support its sentence."
-    )
-    disguised: Action | None = Field(
-        default="escalate",
-        description="Text that looks as what it is not: invisible signs, letters of two scripts.",
-    )
-    planted: Action | None = Field(
-        default="escalate", description="The answer rests on a passage that gives orders to models."
-    )
-    conflict: Action | None = Field(
-        default="disclose", description="Passages contradict each other on what the answer says."
-    )
-    outdated: Action | None = Field(
-        default="disclose",
-        description="The answer rests on a passage that is expired, superseded or not yet effective.",
-    )
-    omitted: Action | None = Field(
-        default=None, description="A condition of the passage that the answer rests on is left out."
-    )
+    misattributed: Action | None = "mark"
+    """A citation that does not support its sentence."""
+    disguised: Action | None = "escalate"
+    """Text that looks as what it is not: invisible signs, letters of two scripts."""
+    planted: Action | None = "escalate"
+    """The answer rests on a passage that gives orders to models."""
+    conflict: Action | None = "disclose"
+    """Passages contradict each other on what the answer says."""
+    outdated: Action | None = "disclose"
+    """The answer rests on a passage that is expired, superseded or not yet effective."""
+    omitted: Action | None = None
+    """A condition of the passage that the answer rests on is left out."""
 
 
 class Sentences(_Strict):
     """What else is done with the sentences of a stream."""
 
-    stop_after: Positive | None = Field(
-        default=None, description="The stream stops after so many sentences were withheld."
-    )
+    stop_after: Positive | None = None
+    """The stream stops after so many sentences were withheld."""
 
 
 class Policy(_Strict):
@@ -96,17 +85,13 @@ class Policy(_Strict):
     name: str = Field(default="balanced", max_length=100, description="For people.")
     rules: Rules = Field(default=Rules(), description="What is done where a check finds something.")
     claims: Claims = Field(default=Claims(), description="What is done by the statuses of sentences.")
-    bands: tuple[Band, ...] = Field(
-        default=(),
-        max_length=100,
-        description="What is done by shares of supported sentences and facts as well.",
-    )
+    bands: tuple[Band, ...] = Field(default=(), max_length=100)
+    """What is done by shares of supported sentences and facts as well."""
     sentences: Sentences = Field(default=Sentences(), description="What is done with sentences of streams.")
     abstained: Alarm = Field(default="withhold", description="What is unlike the training data.")
     unavailable: Alarm = Field(default="withhold", description="What could not be judged.")
-    checks: dict[str, dict[str, Any]] = Field(
-        default={name: {} for name in CHECKS}, description="The checks that run, and their settings."
-    )
+    checks: dict[str, dict[str, Any]] = {name: {} for name in CHECKS}
+    """The checks that run, and their settings."""
     budget: Number = Field(default=2.0, gt=0, le=60, description="Seconds of a check.")
     texts: Texts = Field(default=Texts(), description="What readers of an answer are told.")
 

@@ -39,86 +39,53 @@ class Texts(BaseModel):
     value that a passage has otherwise (`instead`: {said}, {passage} and {instead}). Braces in what is
     filled in are text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     mark: Template = Field(default=" [not verified]", description="Follows a suspect sentence.")
-    correction: Template = Field(
-        default=" [passage {passage} says “{instead}”]",
-        description="Follows a sentence that is served though a passage has another value.",
+    correction: Template = " [passage {passage} says “{instead}”]"
+    """Follows a sentence that is served though a passage has another value."""
+    notice: Template = "[withheld: the retrieved passages do not support this sentence]"
+    """In the place of a sentence that is withheld."""
+    contradicted_notice: Template = "[withheld: passage {passage} says “{instead}”]"
+    """In the place of a sentence that is withheld since a passage has another value."""
+    distrusted_notice: Template = "[withheld: a citation or a sign in this sentence could not be confirmed]"
+    """In the place of one that is withheld for its citation, disguise or planted order."""
+    unavailable_notice: Template = "[withheld: this sentence could not be checked]"
+    """In the place of a sentence that has no verdict."""
+    uncertain: Template = "Parts of this answer could not be verified in the available documents."
+    """Under an answer with suspect sentences."""
+    contradicted: Template = "This answer could not be confirmed in full. {contradictions}"
+    """Under an answer with values that a passage has otherwise."""
+    instead: Template = "The answer says “{said}”; passage {passage} says “{instead}”."
+    """Each of {contradictions}."""
+    miscited: Template = "A citation in this answer could not be confirmed."
+    """Under an answer with a citation that does not support it."""
+    unchecked: Template = "This answer, or a part of it, could not be checked."
+    """Under an answer that could not be judged, or not all of it."""
+    conflict: Template = "The available documents contradict each other: {sides}"
+    """Under an answer on which passages contradict each other."""
+    outdated: Template = "This answer rests on a document that does not hold now: {outdated}"
+    """Under an answer from an expired, superseded or future document."""
+    omitted: Template = "This holds under a condition: {condition}"
+    """Under an answer that leaves out a condition."""
+    insufficient: Template = (
+        "The answer could not be confirmed from the available documents. {contradictions} {sources} {contact}"
     )
-    notice: Template = Field(
-        default="[withheld: the retrieved passages do not support this sentence]",
-        description="In the place of a sentence that is withheld.",
+    """In the place of an answer that is not supported."""
+    gap: Template = "The available documents do not answer this question. {sources} {contact}"
+    """Where no passage was fit to answer from."""
+    fabricated: Template = (
+        "The answer is withheld: it cites a document that was not retrieved. {sources} {contact}"
     )
-    contradicted_notice: Template = Field(
-        default="[withheld: passage {passage} says “{instead}”]",
-        description="In the place of a sentence that is withheld since a passage has another value.",
+    """In the place of an answer with such a citation."""
+    escalated: Template = "The answer is withheld until a person has reviewed it. {sources} {contact}"
+    """In the place of an answer that a reviewer decides on."""
+    unlike: Template = (
+        "The answer is withheld: how well it is supported could not be told. {sources} {contact}"
     )
-    distrusted_notice: Template = Field(
-        default="[withheld: a citation or a sign in this sentence could not be confirmed]",
-        description="In the place of one that is withheld for its citation, disguise or planted order.",
-    )
-    unavailable_notice: Template = Field(
-        default="[withheld: this sentence could not be checked]",
-        description="In the place of a sentence that has no verdict.",
-    )
-    uncertain: Template = Field(
-        default="Parts of this answer could not be verified in the available documents.",
-        description="Under an answer with suspect sentences.",
-    )
-    contradicted: Template = Field(
-        default="This answer could not be confirmed in full. {contradictions}",
-        description="Under an answer with values that a passage has otherwise.",
-    )
-    instead: Template = Field(
-        default="The answer says “{said}”; passage {passage} says “{instead}”.",
-        description="Each of {contradictions}.",
-    )
-    miscited: Template = Field(
-        default="A citation in this answer could not be confirmed.",
-        description="Under an answer with a citation that does not support it.",
-    )
-    unchecked: Template = Field(
-        default="This answer, or a part of it, could not be checked.",
-        description="Under an answer that could not be judged, or not all of it.",
-    )
-    conflict: Template = Field(
-        default="The available documents contradict each other: {sides}",
-        description="Under an answer on which passages contradict each other.",
-    )
-    outdated: Template = Field(
-        default="This answer rests on a document that does not hold now: {outdated}",
-        description="Under an answer from an expired, superseded or future document.",
-    )
-    omitted: Template = Field(
-        default="This holds under a condition: {condition}",
-        description="Under an answer that leaves out a condition.",
-    )
-    insufficient: Template = Field(
-        default="The answer could not be confirmed from the available documents. {contradictions} {sources} "
-        "{contact}",
-        description="In the place of an answer that is not supported.",
-    )
-    gap: Template = Field(
-        default="The available documents do not answer this question. {sources} {contact}",
-        description="Where no passage was fit to answer from.",
-    )
-    fabricated: Template = Field(
-        default="The answer is withheld: it cites a document that was not retrieved. {sources} {contact}",
-        description="In the place of an answer with such a citation.",
-    )
-    escalated: Template = Field(
-        default="The answer is withheld until a person has reviewed it. {sources} {contact}",
-        description="In the place of an answer that a reviewer decides on.",
-    )
-    unlike: Template = Field(
-        default="The answer is withheld: how well it is supported could not be told. {sources} {contact}",
-        description="In the place of an answer that is unlike the training data.",
-    )
-    unavailable: Template = Field(
-        default="The answer is withheld: it could not be checked. {sources} {contact}",
-        description="In the place of an answer that could not be judged.",
-    )
+    """In the place of an answer that is unlike the training data."""
+    unavailable: Template = "The answer is withheld: it could not be checked. {sources} {contact}"
+    """In the place of an answer that could not be judged."""
     closest: Template = Field(default="Closest sources: {sources}.", description="What {sources} becomes.")
     contact: Template = Field(default="", description="Whom to ask: what {contact} becomes.")
 

@@ -49,6 +49,7 @@ class JudgeRequest(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
+        use_attribute_docstrings=True,
         json_schema_extra={
             "examples": [
                 {
@@ -63,9 +64,8 @@ class JudgeRequest(BaseModel):
     question: Text
     passages: Passages
     response: Text
-    generator: Name | None = Field(
-        default=None, description="The model that wrote the response, where known."
-    )
+    generator: Name | None = None
+    """The model that wrote the response, where known."""
     topic: Topic = None
 
     def example(self) -> Example:
@@ -142,11 +142,10 @@ class RetrievalReply(BaseModel):
 class Extension(BaseModel):
     """What a chat request brings beside OpenAI's fields, under "lrp4rag"."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    passages: Passages | None = Field(
-        default=None, description="Default: documents, or the template's place in a message."
-    )
+    passages: Passages | None = None
+    """Default: documents, or the template's place in a message."""
     question: Text | None = Field(default=None, description="Default: the last message of the user.")
     topic: Topic = None
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"

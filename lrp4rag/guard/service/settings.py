@@ -32,75 +32,57 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: Whole = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     detector: str = Field(default="default", description="A bundled detector, or the folder of one.")
-    reader: str | None = Field(
-        default=None, description="Hub id or folder of the reader (default: the detector's)."
-    )
+    reader: str | None = None
+    """Hub id or folder of the reader (default: the detector's)."""
     device: str | None = Field(default=None, description="cpu, cuda, … (default: CUDA where there is one).")
-    dtype: Literal["float32", "bfloat16", "float16"] = Field(
-        default="float32", description="Precision of the reader."
-    )
-    upstream: HttpUrl | None = Field(
-        default=None, description="OpenAI-compatible server that writes answers: …/v1"
-    )
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Precision of the reader."""
+    upstream: HttpUrl | None = None
+    """OpenAI-compatible server that writes answers: …/v1"""
     upstream_key: SecretStr | None = Field(default=None, description="Its API key.")
     demo: bool = Field(default=False, description="The reader itself writes answers.")
-    judge: HttpUrl | None = Field(
-        default=None, description="OpenAI-compatible server of a second opinion (docs/judge.md): …/v1"
-    )
+    judge: HttpUrl | None = None
+    """OpenAI-compatible server of a second opinion (docs/judge.md): …/v1"""
     judge_key: SecretStr | None = Field(default=None, description="Its API key.")
     judge_model: str | None = Field(default=None, description="Its model.")
-    judge_share: Probability = Field(
-        default=0.05, description="It is asked about all escalated answers, and this share of the others."
-    )
+    judge_share: Probability = 0.05
+    """It is asked about all escalated answers, and this share of the others."""
     judge_seconds: Number = Field(default=30.0, gt=0, le=600, description="Its timeout, in seconds.")
-    model: str | None = Field(
-        default=None, description="Model to ask the upstream for (default: the client's)."
-    )
-    audit: str = Field(
-        default="sqlite:///lrp4rag-audit.db", description="Path or SQLAlchemy URL of the audit log."
-    )
-    audit_key: Path | None = Field(
-        default=None, description="Ed25519 key that signs checkpoints; made with an empty log."
-    )
-    keep_texts: bool = Field(
-        default=False, description="Keep questions, passages and answers beside the chain."
-    )
+    model: str | None = None
+    """Model to ask the upstream for (default: the client's)."""
+    audit: str = "sqlite:///lrp4rag-audit.db"
+    """Path or SQLAlchemy URL of the audit log."""
+    audit_key: Path | None = None
+    """Ed25519 key that signs checkpoints; made with an empty log."""
+    keep_texts: bool = False
+    """Keep questions, passages and answers beside the chain."""
     topics: tuple[Label, ...] = Field(
         default=(),
         max_length=100,
         description="Topics that are recorded where a request or its passages name them; any other is "
         "recorded as other (docs/drift.md).",
     )
-    generators: tuple[Label, ...] = Field(
-        default=(),
-        max_length=100,
-        description="Models that are recorded by name where a request names them; any other as other.",
-    )
-    tokens: dict[str, str] = Field(
-        default={},
-        description="SHA-256 of each client's bearer token, by its name; see `lrp4rag serve --new-token`.",
-    )
-    reviewers: tuple[str, ...] = Field(
-        default=(), description="Names of the tokens that may review (default: all)."
-    )
+    generators: tuple[Label, ...] = Field(default=(), max_length=100)
+    """Models that are recorded by name where a request names them; any other as other."""
+    tokens: dict[str, str] = {}
+    """SHA-256 of each client's bearer token, by its name; see `lrp4rag serve --new-token`."""
+    reviewers: tuple[str, ...] = ()
+    """Names of the tokens that may review (default: all)."""
     open: bool = Field(default=False, description="Serve without tokens.")
-    policy: Policy = Field(
-        default=Policy(), description="What is done with answers: a policy, or the path of its file."
-    )
-    seconds: Number = Field(
-        default=30.0, gt=0, le=600, description="Deadline of judging a response or a sentence, in seconds."
-    )
-    upstream_seconds: Number = Field(
-        default=120.0, gt=0, le=3600, description="Timeout of the upstream's silence, in seconds."
-    )
-    answer_seconds: Number = Field(
-        default=600.0, gt=0, le=86400, description="Deadline of writing and judging an answer, in seconds."
-    )
+    policy: Policy = Policy()
+    """What is done with answers: a policy, or the path of its file."""
+    seconds: Number = Field(default=30.0, gt=0, le=600)
+    """Deadline of judging a response or a sentence, in seconds."""
+    upstream_seconds: Number = Field(default=120.0, gt=0, le=3600)
+    """Timeout of the upstream's silence, in seconds."""
+    answer_seconds: Number = Field(default=600.0, gt=0, le=86400)
+    """Deadline of writing and judging an answer, in seconds."""
     most_answers: Positive = Field(default=16, description="Answers of one token that are written at a time.")
     template: str | None = Field(
         default=None,
