@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,12 +31,6 @@ from lrp4rag.cli.options import (
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json
-
-if TYPE_CHECKING:
-    from lrp4rag.example import Example
-    from lrp4rag.guard.evaluation.evaluate import Evaluation
-    from lrp4rag.guard.evaluation.regression_gate import Gate as Comparison
-    from lrp4rag.guard.evaluation.saved import Saved
 
 WORSE = 4
 """The exit code where the gate fails."""
@@ -108,25 +100,34 @@ def evaluate(
       lrp4rag evaluate golden.jsonl --out now.json --baseline last.json --max-drop 0.05
       lrp4rag evaluate golden.jsonl --policy strict.yaml --baseline last.json
     """
-    gate = Gate(baseline, max_drop, gated)
+    if baseline is None and (max_drop is not None or gated):
+        raise InputError("--max-drop and --measure are for a comparison; add --baseline FILE")
     if out is not None:  # before the expensive part
         check_written(out, data_files(data))
 
     from lrp4rag.guard.evaluation.evaluate import evaluate as run
     from lrp4rag.guard.evaluation.measures import flagged_by_kind, measures_of
-    from lrp4rag.guard.evaluation.report import evaluation_record, print_evaluation
-    from lrp4rag.guard.evaluation.saved import made_with, written
+    from lrp4rag.guard.evaluation.regression_gate import compare, require_comparable, require_gated
+    from lrp4rag.guard.evaluation.report import (
+        evaluation_record,
+        gate_record,
+        print_evaluation,
+        render_gate,
+    )
+    from lrp4rag.guard.evaluation.saved import made_with, read_saved, written
     from lrp4rag.guard.policy import load_policy
     from lrp4rag.training.seen import refuse_seen
     from lrp4rag.training.train import labelled
 
     policy = load_policy(policy_path)
-    gate.open()
+    names = require_gated(gated)
+    saved = None if baseline is None else read_saved(baseline)
     detector = choice.open()
     if detector is None:
         raise InputError("evaluate needs a detector")
     examples = labelled(load_data(data, generator), data)
-    gate.require_comparable(examples)
+    if saved is not None:
+        require_comparable(examples, saved)
     if not allow_seen:
         refuse_seen(detector.card, examples, data)
     date = None if date is None else date.replace(tzinfo=UTC)
@@ -140,62 +141,18 @@ def evaluate(
     measures = measures_of(evaluation.results, resamples=resamples)
     how = made_with(evaluation, detector.card, choice.detector_name, policy, date)
     record = evaluation_record(evaluation, detector.card, how, kinds, measures)
-    failed = gate.compare(evaluation, how, record, resamples)
+    gate = None
+    if saved is not None and baseline is not None:
+        most = MAX_DROP if max_drop is None else max_drop
+        gate = compare(evaluation.results, saved, how, max_drop=most, gated=names, resamples=resamples)
+        record["gate"] = gate_record(gate, baseline.name)
     if as_json:
         say_json(record)
     else:
         print_evaluation(evaluation, policy.name, kinds, measures)
-    gate.show(stderr=as_json)
+    if gate is not None and baseline is not None:
+        open_console(stderr=as_json).print(render_gate(gate, baseline.name))
     if out is not None:
         write_atomically(out, written(record))
         say(f"wrote {out}", err=True)
-    ctx.exit(WORSE if failed else 0)
-
-
-class Gate:
-    """The comparison with a baseline, where there is one. Raises `InputError` for options of a comparison
-    without one."""
-
-    def __init__(self, baseline: Path | None, max_drop: float | None, gated: Collection[str]) -> None:
-        if baseline is None and (max_drop is not None or gated):
-            raise InputError("--max-drop and --measure are for a comparison; add --baseline FILE")
-        self._path, self._gated = baseline, gated
-        self._max_drop = MAX_DROP if max_drop is None else max_drop
-        self._saved: Saved | None = None
-        self._comparison: Comparison | None = None
-
-    def open(self) -> None:
-        """Read the baseline. Raises `InputError` for what is none, and for an unknown measure."""
-        from lrp4rag.guard.evaluation.regression_gate import require_gated
-        from lrp4rag.guard.evaluation.saved import read_saved
-
-        _ = require_gated(self._gated)
-        self._saved = None if self._path is None else read_saved(self._path)
-
-    def require_comparable(self, examples: Sequence[Example]) -> None:
-        """Raise `InputError` where no example is in the baseline."""
-        from lrp4rag.guard.evaluation.regression_gate import require_comparable
-
-        if self._saved is not None:
-            require_comparable(examples, self._saved)
-
-    def compare(
-        self, evaluation: Evaluation, how: Mapping[str, Any], record: dict[str, Any], resamples: int
-    ) -> bool:
-        """Add the comparison to the record; returns whether a measure fails."""
-        from lrp4rag.guard.evaluation.regression_gate import compare
-        from lrp4rag.guard.evaluation.report import gate_record
-
-        if self._saved is None or self._path is None:
-            return False
-        options: dict[str, Any] = {"gated": self._gated, "resamples": resamples}
-        self._comparison = compare(evaluation.results, self._saved, how, max_drop=self._max_drop, **options)
-        record["gate"] = gate_record(self._comparison, self._path.name)
-        return bool(self._comparison.failed)
-
-    def show(self, *, stderr: bool) -> None:
-        """Print the comparison."""
-        from lrp4rag.guard.evaluation.report import render_gate
-
-        if self._comparison is not None and self._path is not None:
-            open_console(stderr=stderr).print(render_gate(self._comparison, self._path.name))
+    ctx.exit(WORSE if gate is not None and gate.failed else 0)

@@ -45,35 +45,38 @@ MEASURES = {
     "served": Measure("served", "neither"),
     "faithfulness": Measure("mean faithfulness", "neither"),
 }
-"""By their names in JSON. Verdicts are measured on the examples that have one."""
+"""By their names in JSON. Verdicts are measured on the examples that have result."""
 _OF_VERDICTS = ("auroc", "balanced_accuracy", "accuracy", "precision", "recall", "f1")
 
 
 def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[[Scores], Values]:
     """A function of weights (W, R) of these R results that gives each measure, (W,); NaN where it is not
     defined. What is measured of verdicts is so on those `among` that have one (default: all)."""
-    judged = np.array([one.flagged is not None for one in results])
+    judged = np.array([result.flagged is not None for result in results])
     if among is not None:
         judged &= among
-    labels = np.array([one.hallucinated for one in results])
-    flagged = np.array([bool(one.flagged) for one in results])
-    scores = np.array([one.probability or 0.0 for one in results])
-    served = np.array([one.row.served for one in results])
-    faithful = np.array([one.faithfulness is not None for one in results]) & judged
-    overlaps = [one.overlaps() for one in results]
-    located = judged & np.array([one.located for one in results])
+    labels = np.array([result.hallucinated for result in results])
+    flagged = np.array([bool(result.flagged) for result in results])
+    scores = np.array([result.probability or 0.0 for result in results])
+    served = np.array([result.row.served for result in results])
+    faithful = np.array([result.faithfulness is not None for result in results]) & judged
+    overlaps = [result.overlaps() for result in results]
+    located = judged & np.array([result.located for result in results])
     counts = {
-        name: np.array([[one[k].both, one[k].marked + one[k].annotated] for one in overlaps]).T * located
+        name: np.array(
+            [[overlap[k].both, overlap[k].marked + overlap[k].annotated] for overlap in overlaps]
+        ).T
+        * located
         for k, name in enumerate(("span_f1", "sentence_f1"))
     }
     quotients = {
         "sentence_f1": (2 * counts["sentence_f1"][0], counts["sentence_f1"][1]),
         "span_f1": (2 * counts["span_f1"][0], counts["span_f1"][1]),
-        "with_verdict": (np.array([one.flagged is not None for one in results]), np.ones(len(results))),
+        "with_verdict": (np.array([result.flagged is not None for result in results]), np.ones(len(results))),
         "hallucinated_served": (labels & served, served),
         "faithful_withheld": (~labels & ~served, ~labels),
         "served": (served, np.ones(len(results))),
-        "faithfulness": (np.array([one.faithfulness or 0.0 for one in results]) * faithful, faithful),
+        "faithfulness": (np.array([result.faithfulness or 0.0 for result in results]) * faithful, faithful),
     }
 
     def measure(weights: Scores) -> Values:
@@ -93,7 +96,7 @@ def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[
 
 def groups_of(results: Sequence[Result]) -> NDArray[np.str_]:
     """(R,), the source of each."""
-    return np.array([one.source for one in results])
+    return np.array([result.source for result in results])
 
 
 def measures_of(results: Sequence[Result], *, resamples: int = RESAMPLES) -> Metrics:
@@ -109,4 +112,4 @@ def flagged_by_kind(examples: Sequence[Example], results: Sequence[Result]) -> d
         if result.flagged is not None:
             for kind in dict.fromkeys(label.kind for label in example.labels or () if label.kind):
                 kinds.setdefault(kind, []).append(result.flagged)
-    return {kind: Share(sum(some), len(some)) for kind, some in sorted(kinds.items())}
+    return {kind: Share(sum(flags), len(flags)) for kind, flags in sorted(kinds.items())}

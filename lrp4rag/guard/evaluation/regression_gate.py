@@ -122,8 +122,8 @@ def compare(
         drops = {name: drop.model_copy(update={"low": None, "high": None}) for name, drop in drops.items()}
     changes = {
         name: Change(
-            _known(before[name][0]),
-            _known(now[name][0]),
+            _finite(before[name][0]),
+            _finite(now[name][0]),
             drop,
             state_of(drop, max_drop) if name in names else "not gated",
         )
@@ -137,8 +137,8 @@ def compare(
 def require_comparable(examples: Iterable[Example], baseline: Saved) -> None:
     """Raises `InputError` where no example is in the baseline: what `compare` would tell after all of them
     were judged."""
-    known = {(result.id, result.judged) for result in baseline.examples}
-    _require_some(any((example.id, judged_hash(example)) in known for example in examples))
+    judged = {(result.id, result.judged) for result in baseline.examples}
+    _require_some(any((example.id, judged_hash(example)) in judged for example in examples))
 
 
 def _require_some(both: object) -> None:
@@ -152,11 +152,11 @@ def _require_some(both: object) -> None:
 def require_gated(names: Collection[str]) -> Collection[str]:
     """The names, or where there are none those of all measures that can fail; raises `InputError` for one
     that is no such measure."""
-    known = [name for name, measure in MEASURES.items() if measure.gated]
+    gated = [name for name, measure in MEASURES.items() if measure.gated]
     for name in names:
-        if name not in known:
-            raise InputError(f"no measure '{name}' can fail; these can: {', '.join(known)}")
-    return names or known
+        if name not in gated:
+            raise InputError(f"no measure '{name}' can fail; these can: {', '.join(gated)}")
+    return names or gated
 
 
 def state_of(drop: Interval, max_drop: float) -> State:
@@ -173,27 +173,17 @@ def state_of(drop: Interval, max_drop: float) -> State:
 
 def paired(results: Sequence[Result], before: Sequence[Result]) -> Pairs:
     """Those of the same id and texts; those before get the labels of now."""
-    known = {result.id: result for result in before}
-    new, old, others = list[Result](), list[Result](), list[str]()
-    for one in results:
-        if (was := known.get(one.id)) is None:
-            continue
-        if was.judged != one.judged:
-            others.append(one.id)
-            continue
-        new.append(one)
-        old.append(was)
+    earlier = {result.id: result for result in before}
     ids = {result.id for result in results}
+    both = [(result, earlier[result.id]) for result in results if result.id in earlier]
+    same = [(now, then) for now, then in both if now.judged == then.judged]
     return Pairs(
-        tuple(new),
-        tuple(
-            was.model_copy(update={"labels": one.labels, "source": one.source})
-            for was, one in zip(old, new, strict=True)
-        ),
-        tuple(result.id for result in results if result.id not in known),
+        tuple(now for now, _ in same),
+        tuple(then.model_copy(update={"labels": now.labels, "source": now.source}) for now, then in same),
+        tuple(result.id for result in results if result.id not in earlier),
         tuple(result.id for result in before if result.id not in ids),
-        tuple(others),
-        tuple(one.id for was, one in zip(old, new, strict=True) if set(was.labels) != set(one.labels)),
+        tuple(now.id for now, then in both if now.judged != then.judged),
+        tuple(now.id for now, then in same if set(now.labels) != set(then.labels)),
     )
 
 
@@ -206,9 +196,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, 
 def _defined(drop: Scores) -> Scores:
     """A draw in which a measure is not defined shows no drop: else the recall of a single hallucinated
     example would seem certain, since all draws that have one have that one."""
-    known = np.isfinite(drop)
-    return np.where(known, drop, 0.0) if known[0] else drop
+    finite = np.isfinite(drop)
+    return np.where(finite, drop, 0.0) if finite[0] else drop
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
