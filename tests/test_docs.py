@@ -83,8 +83,8 @@ def snippets(page: Path) -> list[Snippet]:
 ELSEWHERE = {"docs/baselines/README.md"}
 """Another test runs it: tests/experiments/systems/test_registry.py."""
 SLOW = {"docs/streaming.md"}
-TINY = {"docs/memory.md", "docs/reference/relevance.md", "docs/sharing.md"}
-"""The same with any reader: a small one reads."""
+TINY = {"README.md", "docs/memory.md", "docs/reference/relevance.md", "docs/sharing.md"}
+"""Relevance is the same with any reader: a small one reads, where no detector brings its own."""
 
 
 def with_python() -> Iterator[Any]:

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy.special import logit
 
+from lrp4rag import Detector, ExplainedVerdict
 from lrp4rag.classifiers import Model
 from lrp4rag.cli import main
 from lrp4rag.data import load_examples
@@ -41,9 +42,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def verdicts(default_reader: Reader, page: Path) -> dict[str, Any]:
-    """Of both hand-written examples, with their pages, which have the relevance of every sentence."""
-    other = page.with_name("grounded.html")
-    options: dict[str, list[object]] = {"grounded": ["--html", other], "hallucinated": ["--html", page]}
+    """Of both hand-written examples; the page of one has the relevance of every sentence."""
+    options: dict[str, list[object]] = {"grounded": [], "hallucinated": ["--html", page]}
     return {
         name: json.loads(
             lrp4rag("analyse", EXAMPLES / f"{name}.json", "--json", *more).stdout.splitlines()[0]
@@ -53,19 +53,24 @@ def verdicts(default_reader: Reader, page: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def three(default_reader: Reader, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both examples in one file, and one of them as of a known generator."""
-    path = tmp_path_factory.mktemp("three") / "three.jsonl"
-    rows = [json.loads((EXAMPLES / f"{name}.json").read_text()) for name in ("grounded", "hallucinated")]
-    rows.append(rows[1] | {"id": "by 7b", "generator": "llama-2-7b-chat"})
+def two(default_reader: Reader, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One response, of a generator that is not known and of one that is."""
+    path = tmp_path_factory.mktemp("two") / "two.jsonl"
+    row = {
+        "id": "unknown",
+        "question": "How tall is the tower?",
+        "passages": ["The tower is 31 metres tall and built of grey granite."],
+        "response": "The tower is 45 metres tall.",
+    }
+    rows = [row, row | {"id": "by 7b", "generator": "llama-2-7b-chat"}]
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
 
 
 @pytest.fixture(scope="module")
-def quick(three: Path) -> dict[str, Any]:
+def quick(two: Path) -> dict[str, Any]:
     """What the detector says, in a process of its own."""
-    command = [sys.executable, "-m", "lrp4rag", "analyse", str(three), "--json"]
+    command = [sys.executable, "-m", "lrp4rag", "analyse", str(two), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
     assert len(done.stderr.splitlines()) == 1  # the summary: nothing of other libraries
     return {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
@@ -77,20 +82,17 @@ def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts: 
 
 
 def test_a_known_generator_shifts_the_log_odds_and_nothing_else(quick: dict[str, Any]) -> None:
-    known, unknown = quick["by 7b"], quick["hallucinated"]
+    known, unknown = quick["by 7b"], quick["unknown"]
     shift = Model.load().card.input.reading.shifts["llama-2-7b-chat"]
     assert logit(known["probability"]) - logit(unknown["probability"]) == pytest.approx(shift, abs=1e-3)
     assert known["spans"] == unknown["spans"]
     assert (known["generator_shift"], unknown["generator_shift"]) == (pytest.approx(shift), 0)
 
 
-def test_each_grounded_sentence_rests_on_the_passage_that_says_it(verdicts: dict[str, Any]) -> None:
-    assert [s["passage"] for s in verdicts["grounded"]["sentences"]] == [1, 2]
-
-
 def test_the_planted_sentences_have_little_relevance_and_are_suspect(verdicts: dict[str, Any]) -> None:
     (label,) = load_examples(EXAMPLES / "hallucinated.json")[0].labels or ()
     true, *planted = verdicts["hallucinated"]["sentences"]
+    assert true["passage"] in (1, 2)
     assert (planted[0]["start"], planted[-1]["end"]) == (label.start, label.end)
     assert all(sentence["relevance"] < true["relevance"] / 2 for sentence in planted)
     assert [true["suspect"], *(sentence["suspect"] for sentence in planted)] == [False, True, True, True]
@@ -103,7 +105,7 @@ def test_the_page_of_a_real_example(verdicts: dict[str, Any], page: Path) -> Non
 
 
 def test_a_streamed_response_has_the_relevance_of_its_replay(default_reader: Reader) -> None:
-    options = ("--stream", "--json", "--max-new-tokens", 40)
+    options = ("--stream", "--json", "--max-new-tokens", 16)
     lines = lrp4rag("generate", EXAMPLES / "grounded.json", *options).stdout.splitlines()
     *tokens, last = map(json.loads, lines)
     prompt = default_reader.encode_prompt(load_examples(EXAMPLES / "grounded.json")[0])
@@ -112,7 +114,6 @@ def test_a_streamed_response_has_the_relevance_of_its_replay(default_reader: Rea
     streamed = np.array([list(token["relevance"].values()) for token in tokens]).T
     np.testing.assert_allclose(streamed, replayed, rtol=1e-4, atol=1e-4 * np.abs(replayed).max())
     assert "Marlow lighthouse" in last["response"]
-    assert last["ending"] == "end"
     assert last["passage"] in (1, 2)
     assert last["from_passages"] > 0.5
 
@@ -137,9 +138,9 @@ def test_the_bundled_detector_has_a_whole_card() -> None:
 
 
 @pytest.mark.slow  # minutes on a processor without bfloat16
-def test_precisions_agree_on_the_verdict(three: Path, quick: dict[str, Any]) -> None:
+def test_precisions_agree_on_the_verdict(two: Path, quick: dict[str, Any]) -> None:
     """The detector learned from bfloat16, which is how stores are made; analyse reads in float32."""
-    for line in lrp4rag("analyse", three, "--dtype", "bfloat16", "--json").stdout.splitlines():
+    for line in lrp4rag("analyse", two, "--dtype", "bfloat16", "--json").stdout.splitlines():
         row = json.loads(line)
         assert row["probability"] == pytest.approx(quick[row["id"]]["probability"], abs=0.05)
 
@@ -161,26 +162,22 @@ PASSAGES_HAVE = {
 
 
 @pytest.fixture(scope="module")
-def contradictions(default_reader: Reader) -> dict[str, Any]:
-    lines = lrp4rag("analyse", EXAMPLES / "contradictions.jsonl", "--json").stdout.splitlines()
-    return {row["id"]: row for row in map(json.loads, lines)}
+def contradictions(default_reader: Reader) -> dict[str, ExplainedVerdict]:
+    examples = load_examples(EXAMPLES / "contradictions.jsonl")
+    verdicts = Detector.load(reader=default_reader).judge_many(examples, evidence=False)
+    return {example.id: verdict for example, verdict in zip(examples, verdicts, strict=True)}
 
 
 MISSED = {"pool-hours", "blood-thinner", "baggage", "telescope"}
 """Those that are under the default threshold."""
 
 
-@pytest.mark.parametrize("name", sorted(PASSAGES_HAVE.keys() - MISSED))
+@pytest.mark.parametrize("name", sorted(PASSAGES_HAVE))
 def test_a_contradicted_value_is_named_with_that_of_the_passage(
-    name: str, contradictions: dict[str, Any]
+    name: str, contradictions: dict[str, ExplainedVerdict]
 ) -> None:
-    row, (says, instead) = contradictions[name], PASSAGES_HAVE[name]
-    assert row["hallucinated"]
-    found = [one for span in row["spans"] for one in span["contradictions"]]
-    assert (says, instead) in [(one["text"], one["passage_text"]) for one in found]
-
-
-@pytest.mark.parametrize("name", sorted(MISSED))
-def test_what_is_missed_is_known(name: str, contradictions: dict[str, Any]) -> None:
-    """A detector that finds it makes this fail: move it to the others then."""
-    assert contradictions[name]["probability"] < contradictions[name]["threshold"]
+    """A detector that finds one of those that are missed makes this fail: move it to the others then."""
+    verdict = contradictions[name]
+    assert verdict.hallucinated == (name not in MISSED)
+    if name not in MISSED:
+        assert PASSAGES_HAVE[name] in [(one.text, one.instead) for one in verdict.contradictions]

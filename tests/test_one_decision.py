@@ -142,9 +142,9 @@ def test_a_contradiction_that_is_named_is_never_served_unmarked(detector: Detect
     assert shown == f"{response} [passage 1 says “three”]"
 
 
-@pytest.mark.parametrize("count", [1, 6, 20])
+@pytest.mark.parametrize("count", [1, 12])
 def test_right_sentences_do_not_make_a_wrong_one_less_suspect(detector: Detector, count: int) -> None:
-    wrong, passages = "The tower is 45 metres tall.", [*TOWER, " ".join(CONTEXT[:20])]
+    wrong, passages = "The tower is 45 metres tall.", [*TOWER, " ".join(CONTEXT[:12])]
     alone = detector.judge("What is known?", passages, wrong, evidence=False)
     assert alone.hallucinated
     for lines in ([wrong, *CONTEXT[:count]], [*CONTEXT[:count], wrong]):

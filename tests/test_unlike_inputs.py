@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lrp4rag import Detector, Example, ExplainedVerdict
+from lrp4rag.reader import Reader
 from tests.test_end_to_end import lrp4rag
 
 pytestmark = pytest.mark.usefixtures("default_reader")
@@ -33,7 +35,7 @@ TEXT = " ".join(f"Keeper number {k} wrote in the log that the sea was calm on da
 
 CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "question answering": ({"passages": PASSAGES, "response": ANSWER}, set()),
-    "a summary of one passage": ({"passages": [TEXT[:1500]], "response": ANSWER}, set()),
+    "a summary of one passage": ({"passages": [TEXT[:700]], "response": ANSWER}, set()),
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, set()),
     "a table": ({"passages": [TABLE] * 3, "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE] * 3, "response": JAPANESE}, {"tokens per word"}),
@@ -53,38 +55,40 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
 }
 
 
-def analysed(tmp_path: Path, parts: dict[str, Any], *options: object) -> dict[str, Any]:
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps({"question": "What about the lighthouse?", **parts}))
-    row: dict[str, Any] = json.loads(lrp4rag("analyse", path, "--json", *options).stdout)
-    return row
+@pytest.fixture(scope="module")
+def detector(default_reader: Reader) -> Detector:
+    return Detector.load(reader=default_reader)
+
+
+def judged(detector: Detector, parts: dict[str, Any]) -> ExplainedVerdict:
+    return detector.judge(Example("What about the lighthouse?", **parts), evidence=False)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_says_what_is_unlike(name: str, tmp_path: Path) -> None:
+def test_it_says_what_is_unlike(name: str, detector: Detector) -> None:
     parts, expected = CASES[name]
-    row = analysed(tmp_path, parts)
-    assert 0 <= row["probability"] <= 1
-    found = {one["facet"]: one["decides"] for one in row["unlike"]}
+    verdict = judged(detector, parts)
+    assert 0 <= verdict.probability <= 1
+    found = {one.facet: one.decides for one in verdict.unlike}
     assert expected <= set(found)
-    assert row["abstained"] == any(found.values())
-    assert (row["hallucinated"] is None) == row["abstained"]
+    assert verdict.abstained == any(found.values())
+    assert (verdict.hallucinated is None) == verdict.abstained
     if not expected:
-        assert not row["abstained"]
+        assert not verdict.abstained
 
 
 @pytest.mark.parametrize("response", [".", "Hello!"])
-def test_of_what_states_nothing_there_is_no_verdict(response: str, tmp_path: Path) -> None:
-    row = analysed(tmp_path, {"passages": PASSAGES, "response": response})
-    assert (row["probability"], row["hallucinated"], row["abstained"]) == (None, None, False)
-    assert [one["status"] for one in row["sentences"]] == ["states nothing"]
-    assert not row["unlike"]
+def test_of_what_states_nothing_there_is_no_verdict(response: str, detector: Detector) -> None:
+    verdict = judged(detector, {"passages": PASSAGES, "response": response})
+    assert (verdict.probability, verdict.hallucinated, verdict.abstained) == (None, None, False)
+    assert [one.status for one in verdict.sentences] == ["states nothing"]
+    assert not verdict.unlike
 
 
-def test_another_european_language_is_no_clean_verdict(tmp_path: Path) -> None:
+def test_another_european_language_is_no_clean_verdict(detector: Detector) -> None:
     """It may not show in the ranges: they are wide since short answers are learned from."""
-    row = analysed(tmp_path, {"passages": PASSAGES, "response": GERMAN})
-    assert row["abstained"] or row["hallucinated"]
+    verdict = judged(detector, {"passages": PASSAGES, "response": GERMAN})
+    assert verdict.abstained or verdict.hallucinated
 
 
 def test_passages_keep_their_numbers_beside_an_empty_one(tmp_path: Path) -> None:
@@ -93,7 +97,9 @@ def test_passages_keep_their_numbers_beside_an_empty_one(tmp_path: Path) -> None
         "passages": ["Tickets cost four pounds.", " ", PASSAGES[0]],
         "response": "Its tower is 41 metres tall [3].",
     }
-    row = analysed(tmp_path, given)
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({"question": "What about the lighthouse?", **given}))
+    row = json.loads(lrp4rag("analyse", path, "--json").stdout)
     told = [one for span in row["spans"] for one in span["contradictions"]]
     assert [(one["passage"], one["passage_text"]) for one in told] == [(3, "31 metres")]
     (sentence,) = row["sentences"]
@@ -110,9 +116,8 @@ def test_an_empty_response_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_prompt_of_5000_tokens(tmp_path: Path) -> None:
-    parts = {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER}
-    row = analysed(tmp_path, parts)
-    assert row["prompt_tokens"] > 4500
-    assert row["abstained"]
-    assert "prompt tokens" in {one["facet"] for one in row["unlike"]}
+def test_a_prompt_of_5000_tokens(detector: Detector) -> None:
+    verdict = judged(detector, {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER})
+    assert len(verdict.encoded.prompt_ids) > 4500
+    assert verdict.abstained
+    assert "prompt tokens" in {one.facet for one in verdict.unlike}
