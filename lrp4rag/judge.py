@@ -16,13 +16,7 @@ from typing import Any, Literal, Self
 
 from lrp4rag import __version__
 from lrp4rag.claims.nearest import nearest
-from lrp4rag.classifiers.analysis import (
-    Analysis,
-    Follow,
-    pull_evidence,
-    pull_sentences,
-    pull_tokens,
-)
+from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
 from lrp4rag.classifiers.model import Model
@@ -71,13 +65,13 @@ class ExplainedVerdict(Analysis):
         """What `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
         return record(self, prevalence=self.prevalence)
 
-    def to_html(self, *, tokens: bool = False) -> str:
+    def to_html(self) -> str:
         """A self-contained page, to be written as UTF-8: the prompt shaded by what each sentence rests on.
 
-        The shades are pulled now, which costs about three forward passes; with `tokens`, also those of each
-        token. A quantised reader gives none, and the page is without them.
+        The shades are pulled now, which costs about three forward passes. A quantised reader gives none, and
+        the page is without them.
         """
-        return html_page(self.detector.with_rows(self, tokens=tokens), detector=self.detector.name)
+        return html_page(self.detector.with_rows(self), detector=self.detector.name)
 
     def _repr_html_(self) -> str:
         return html_summary(self)
@@ -396,9 +390,9 @@ class Detector:
         With `evidence`, each sentence has the one of the passages that is nearest, and relevance of the
         passages is pulled for suspect sentences and contradicted values, where the detector itself reads
         none; without `reasons`, the verdict says nothing of features. `rows` adds relevance of the whole
-        prompt and one pulled cotangent for each sentence, `tokens` one for each response token; `follow`
-        shows their progress. Without a response the reader writes one of `max_new_tokens`; `seconds` is
-        where times are added to. Raises `InputError` for what the reader cannot read.
+        prompt and one pulled cotangent for each sentence. Without a response the reader writes one of
+        `max_new_tokens`; `seconds` is where times are added to. Raises `InputError` for what the reader
+        cannot read.
         """
         with self.reader.lock, self:
             return self._examine(prompt, response, self.model, **options).verdict()
@@ -412,13 +406,11 @@ class Detector:
         evidence: bool = True,
         reasons: bool = True,
         rows: bool = False,
-        tokens: bool = False,
         max_new_tokens: int = 256,
-        follow: Follow | None = None,
         seconds: dict[str, float] | None = None,
     ) -> _Examined:
         example, seconds, generated = prompt.example, dict(seconds or {}), response is None
-        if rows or tokens or self._pulls:
+        if rows or self._pulls:
             require_pull(self.reader.model)  # before the expensive part
         with self._turn():
             if response is None:
@@ -433,7 +425,7 @@ class Detector:
                 known = [example.question, *example.passages]
                 encoded = prompt.encode(in_plain_case(response, known))
             with _timed(seconds, "read" if self.plain else "push"):
-                record = self._read(encoded, keep=rows or tokens)
+                record = self._read(encoded, keep=rows)
                 record = replace(record, generator=None if generated else example.generator)
             with _timed(seconds, "classify"):
                 if model is None:
@@ -443,8 +435,8 @@ class Detector:
                 judgement = replace(judgement, response=response)
                 reasoned = model.reasons(record, judgement) if model is not None and reasons else ()
             shades = dict[str, Array | Relevance | None]()
-            if rows or tokens:
-                judgement, shades = self._rows(judgement, seconds, tokens=tokens, follow=follow)
+            if rows:
+                judgement, shades = self._rows(judgement, seconds)
             gathered = Evidence(reasons=reasoned)
             if evidence:
                 gathered = self._gather(judgement, record, gathered, seconds)
@@ -502,12 +494,7 @@ class Detector:
         return replace(gathered, by_sentence=by_sentence, contrastive=contrastive)
 
     def _rows(
-        self,
-        judgement: Judgement,
-        seconds: dict[str, float],
-        *,
-        tokens: bool,
-        follow: Follow | None,
+        self, judgement: Judgement, seconds: dict[str, float]
     ) -> tuple[Judgement, dict[str, Array | Relevance | None]]:
         """The judgement with relevance of every part of the prompt, and what shades the prompt."""
         encoded, relevance = judgement.encoded, judgement.relevance
@@ -517,21 +504,16 @@ class Detector:
             judgement = replace(judgement, relevance=relevance)
         with _timed(seconds, "pull sentences"):
             sentence_rows = pull_sentences(self.flow, judgement)
-        token_rows = None
-        if tokens:
-            with _timed(seconds, "pull tokens"):
-                token_rows = pull_tokens(self.flow, encoded, follow)
-        return judgement, {"relevance": relevance, "sentence_rows": sentence_rows, "token_rows": token_rows}
+        return judgement, {"relevance": relevance, "sentence_rows": sentence_rows}
 
-    def with_rows(self, verdict: ExplainedVerdict, *, tokens: bool = False) -> ExplainedVerdict:
-        """The verdict with what the page shades the prompt by (`sentence_rows`, `token_rows`), where the
-        reader can be pulled through."""
-        missing = verdict.sentence_rows is None or (tokens and verdict.token_rows is None)
-        if not missing or not can_pull(self.reader.model):
+    def with_rows(self, verdict: ExplainedVerdict) -> ExplainedVerdict:
+        """The verdict with what the page shades the prompt by (`sentence_rows`), where the reader can be
+        pulled through."""
+        if verdict.sentence_rows is not None or not can_pull(self.reader.model):
             return verdict
         seconds = dict(verdict.seconds)
         with self.reader.lock, self, self._turn():
-            judgement, shades = self._rows(verdict.judgement, seconds, tokens=tokens, follow=None)
+            judgement, shades = self._rows(verdict.judgement, seconds)
         kept = ("example", "encoded", "reader", "generated", "composite", "target", "context")
         details = {name: getattr(verdict, name) for name in (*kept, "detector", "prevalence")}
         details |= {"seconds": seconds} | shades

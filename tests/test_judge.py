@@ -179,7 +179,7 @@ def test_it_is_written_as_the_command_writes_it(detector: Detector) -> None:
     verdict = detector.judge(QUESTION, PASSAGES, RESPONSE)
     assert verdict.to_dict() == record(verdict)
     json.dumps(verdict.to_dict(), allow_nan=False)
-    page = verdict.to_html(tokens=True)
+    page = verdict.to_html()
     assert page.startswith("<!doctype html>")
     assert verdict.sentence_rows is None  # pulled for the page only
 

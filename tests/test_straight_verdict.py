@@ -40,9 +40,9 @@ def test_a_verdict_is_built_once(tiny_reader: Reader, built: list[Verdict], prev
 
 def test_a_verdict_with_rows_is_built_once(tiny_reader: Reader, built: list[Verdict]) -> None:
     detector = Detector(plain_detector(tiny_reader), tiny_reader)
-    verdict = detector.analyse(EXAMPLE, rows=True, tokens=True)
+    verdict = detector.analyse(EXAMPLE, rows=True)
     assert len(built) == 1
-    assert verdict.token_rows is not None
+    assert verdict.sentence_rows is not None
 
 
 MOST_FILES = 30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,21 +19,16 @@ from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded
 
-Follow = Callable[[Iterable[int], int, str], Iterable[int]]
-"""Wraps an iterable of steps to show progress: (steps, total, label)."""
-
-TOKEN_CHUNK = 8
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Analysis(Verdict):
     """A verdict with the example, its tokens, and what was computed of them.
 
     `relevance` is there where the detector reads it, or where rows were asked for. `sentence_rows`
-    (sentences, n) is R* averaged over each sentence's tokens, and `token_rows` (t, n) is R* itself, where
-    they were asked for; in logits. `seconds` says where time went, `generated` that the reader wrote the
-    response. `judgement` and `evidence` are what the verdict was built of; `context` is
-    what the response was compared with, where that was read.
+    (sentences, n) is R* averaged over each sentence's tokens, in logits, where they were asked for.
+    `seconds` says where time went, `generated` that the reader wrote the response. `judgement` and
+    `evidence` are what the verdict was built of; `context` is what the response was compared with, where
+    that was read.
     """
 
     example: Example
@@ -43,7 +38,6 @@ class Analysis(Verdict):
     judgement: Judgement
     evidence: Evidence
     sentence_rows: Array | None = None
-    token_rows: Array | None = None
     generated: bool = False
     seconds: dict[str, float]
     composite: str
@@ -107,12 +101,3 @@ def pull_sentences(flow: Flow, judgement: Judgement) -> Array:
         flow.pull(judgement.encoded, span_weights(judgement.encoded, judgement.spans)).float().cpu().numpy()
     )
     return rows
-
-
-def pull_tokens(flow: Flow, encoded: Encoded, follow: Follow | None = None) -> Array:
-    """R* (t, n), in logits."""
-    count = len(encoded.response_ids)
-    eye, starts = torch.eye(count), range(0, count, TOKEN_CHUNK)
-    steps = follow(starts, len(starts), "pulling tokens") if follow else starts
-    chunks = [flow.pull(encoded, eye[start : start + TOKEN_CHUNK]) for start in steps]
-    return np.concatenate([chunk.float().cpu().numpy() for chunk in chunks])

@@ -54,7 +54,6 @@ class Files:
 
     html_path: Path | None
     png_path: Path | None
-    tokens: bool
 
     @property
     def paths(self) -> list[Path]:
@@ -66,8 +65,6 @@ class Files:
             raise InputError("--html and --png name the same file")
         for path in self.paths:
             check_written(path, source.files)
-        if self.tokens and self.html_path is None:
-            raise InputError("--tokens is for the page; add --html FILE")
 
     def write(self, verdict: ExplainedVerdict, decision: Assessment | None, detector: str | None) -> None:
         if self.html_path is not None:
@@ -94,7 +91,6 @@ class Files:
     "files",
     file_option("--html", "html_path", help="Write a self-contained page: what each sentence rests on."),
     file_option("--png", "png_path", help="Write plots of the relevance."),
-    hidden(click.option("--tokens", is_flag=True, help="In the page, also what each token rests on.")),
 )
 @engine_options(shown=("engine",))
 @click.option("--fail-on-hallucination", is_flag=True, help="Exit with 3 if a response is flagged.")
@@ -166,7 +162,6 @@ def _here(
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
 
     from lrp4rag.guard.policy import assess, load_policy
-    from lrp4rag.util.progress import track
 
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
     started = time.perf_counter()
@@ -175,9 +170,7 @@ def _here(
         examples,
         prevalence="estimate" if choice.estimates and detector.model is not None else None,
         rows=bool(files.paths),
-        tokens=files.tokens,
         max_new_tokens=max_new_tokens,
-        follow=track,
         seconds={"load": time.perf_counter() - started},
     )
 

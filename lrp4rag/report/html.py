@@ -21,7 +21,6 @@ from lrp4rag.report.page import (
     response_runs,
     rounded,
     sentence_view,
-    token_view,
 )
 from lrp4rag.report.record import record
 from lrp4rag.report.templates import encodable, html_template
@@ -45,13 +44,11 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Deci
     """Build the page: verdict, answer and passages, with what each sentence rests on and what contradicts
     it; for experts the numbers, and the prompt shaded by relevance.
 
-    Rows come from `sentence_rows` and `token_rows`, where given. `detector` names the detector in the small
-    print; `decision` is what a policy does with the response. Encode the page as UTF-8."""
+    Shades come from `sentence_rows`, where given. `detector` names the detector in the small print;
+    `decision` is what a policy does with the response. Encode the page as UTF-8."""
     encoded = analysis.encoded
     pieces = cut(encoded.prompt_offsets, len(encoded.text))
-    response_pieces = cut(encoded.response_offsets, len(encoded.response))
     sentences = sentence_view(analysis, pieces)
-    tokens = token_view(analysis, pieces, response_pieces)
     script, style = joined(STATIC_SCRIPTS), joined(STATIC_STYLES)
     page = html_template("web/static.html.j2").render(
         title=f"{verdict_words(analysis)} · {visible(analysis.example.id)}",
@@ -63,14 +60,13 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Deci
         contradicted=bool(contradicted_places(analysis)),
         figures=figure_words(analysis),
         prompt=prompt_runs(encoded, pieces, sentences, contradicted_places(analysis)),
-        response=response_runs(analysis, response_pieces),
+        response=response_runs(analysis),
         shaded=sentences.rows.size > 0,
-        tokens=tokens is not None,
         scale=f"{sentences.scale:.3g}",
         levels=range(-LEVELS, LEVELS + 1),
         bars=_bars(encoded, sentences),
         data=_script_json(_view_data(analysis, decision)),
-        rows=_script_json(_rows(analysis, sentences, tokens)),
+        rows=_script_json(_rows(analysis, sentences)),
         script=Markup(script),
         style=Markup(style),
     )
@@ -144,10 +140,10 @@ def _view_data(analysis: Analysis, decision: Decision | None) -> dict[str, Any]:
     }
 
 
-def _rows(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str, Any]:
+def _rows(analysis: Analysis, sentences: View) -> dict[str, Any]:
     """Return the relevance that shades the prompt."""
     low, high = _bar_range(sentences)
-    data = {
+    return {
         "levels": LEVELS,
         "sentences": {**sentences.as_json(), "low": low, "high": high},
         "restsOn": [rests_on(sentence) for sentence in analysis.sentences],
@@ -156,10 +152,6 @@ def _rows(analysis: Analysis, sentences: View, tokens: View | None) -> dict[str,
             for sentence in analysis.sentences
         ],
     }
-    if tokens is not None:
-        low, high = _bar_range(tokens)
-        data["tokens"] = {**tokens.as_json(), "low": low, "high": high}
-    return data
 
 
 def _bars(encoded: Encoded, view: View) -> list[dict[str, Any]]:

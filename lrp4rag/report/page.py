@@ -74,10 +74,10 @@ def sum_over(rows: NDArray[np.floating], pieces: Sequence[Piece]) -> NDArray[np.
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Per item (sentence or response token): prompt pieces' relevance and segments' relevance.
+    """Per sentence: prompt pieces' relevance and segments' relevance.
 
     `scale` is the relevance shaded most; `mean` and `mean_bars` are shown while nothing is chosen.
-    `rows` (items, pieces) or `bars` (items, segments) have no column where that was not attributed.
+    `rows` (sentences, pieces) or `bars` (sentences, segments) have no column where that was not attributed.
     """
 
     rows: Rows
@@ -97,29 +97,16 @@ class View:
 
 
 def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
-    """Average relevance over each sentence's tokens; from the token rows without sentence rows."""
+    """Average relevance over each sentence's tokens."""
     offsets = analysis.encoded.response_offsets
     masks = [tokens_in(offsets, [(sentence.start, sentence.end)]) for sentence in analysis.sentences]
     weights = np.array([mask / mask.sum() for mask in masks]).reshape(-1, len(offsets))
     rows = np.zeros((len(masks), 0))
     if analysis.sentence_rows is not None:
         rows = sum_over(analysis.sentence_rows, pieces)
-    elif analysis.token_rows is not None:
-        rows = weights @ sum_over(analysis.token_rows, pieces)
     bars = np.zeros((len(masks), 0))
     if analysis.by_segment is not None:
         bars = weights @ np.asarray(analysis.by_segment, np.float64).T
-    return _view(rows, bars)
-
-
-def token_view(analysis: Analysis, pieces: list[Piece], response_pieces: list[Piece]) -> View | None:
-    """Sum relevance over the tokens of each piece of the response; None without token rows."""
-    if analysis.token_rows is None:
-        return None
-    rows = sum_over(sum_over(analysis.token_rows, pieces).T, response_pieces).T
-    bars = np.zeros((len(rows), 0))
-    if analysis.by_segment is not None:
-        bars = sum_over(analysis.by_segment, response_pieces).T
     return _view(rows, bars)
 
 
@@ -242,42 +229,18 @@ def _after_passage(runs: list[Run], name: str) -> bool:
     return runs[-1].kind == "passage"
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Text of the response between boundaries; `item` is the response piece that it belongs to."""
-
-    text: str
-    item: int | None
-    suspect: bool
-
-
-def response_runs(
-    analysis: Analysis, pieces: list[Piece]
-) -> list[tuple[int | None, list[tuple[bool, list[Stretch]]]]]:
-    """(sentence or None, its (suspect, stretches) groups), in the order of the response."""
-    groups = groupby(_stretches(analysis, pieces), key=lambda pair: pair[0])
-    return [
-        (
-            sentence,
-            [
-                (suspect, list(same))
-                for suspect, same in groupby((s for _, s in pairs), key=lambda stretch: stretch.suspect)
-            ],
-        )
-        for sentence, pairs in groups
-    ]
-
-
-def _stretches(analysis: Analysis, pieces: list[Piece]) -> Iterable[tuple[int | None, Stretch]]:
+def response_runs(analysis: Analysis) -> list[tuple[int | None, list[tuple[bool, str]]]]:
+    """Return (sentence or None, its (suspect, text) parts), in the order of the response."""
     response = analysis.encoded.response
-    items = [(piece.start, piece.end) for piece in pieces if piece.tokens]
     sentences = [(sentence.start, sentence.end) for sentence in analysis.sentences]
     spans = [(span.start, span.end) for span in analysis.spans]
-    edges = {0, len(response), *(edge for pair in (*items, *sentences, *spans) for edge in pair)}
-    ordered = sorted(edge for edge in edges if 0 <= edge <= len(response))
-    for start, end in pairwise(ordered):
-        stretch = Stretch(response[start:end], _holding(items, start), _holding(spans, start) is not None)
-        yield _holding(sentences, start), stretch
+    edges = {0, len(response), *(edge for pair in (*sentences, *spans) for edge in pair)}
+    parts = [
+        (_holding(sentences, start), (_holding(spans, start) is not None, response[start:end]))
+        for start, end in pairwise(sorted(edge for edge in edges if 0 <= edge <= len(response)))
+    ]
+    groups = groupby(parts, key=lambda part: part[0])
+    return [(sentence, [part for _, part in parts]) for sentence, parts in groups]
 
 
 def _holding(spans: list[tuple[int, int]], position: int) -> int | None:

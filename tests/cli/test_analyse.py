@@ -78,7 +78,7 @@ def test_a_file_of_many_gives_a_line_each_and_a_summary(run, common, tmp_path):
 
 def test_html_and_png_are_written(run, common, example_file, tmp_path):
     html, png = tmp_path / "page.html", tmp_path / "plot.png"
-    run("analyse", example_file, *common, "--html", html, "--png", png, "--tokens")
+    run("analyse", example_file, *common, "--html", html, "--png", png)
     assert "Aliens built it." in html.read_text()
     assert "probability" in html.read_text()
     assert png.read_bytes().startswith(b"\x89PNG")

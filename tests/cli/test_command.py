@@ -71,7 +71,7 @@ def test_options_are_explained_in_the_same_words_everywhere(run, names):
         (
             "analyse",
             "--template --false-positive-rate --dtype --no-chat-template --composite --truncate "
-            "--max-new-tokens --tokens --workers --address --worker-cpus",
+            "--max-new-tokens --workers --address --worker-cpus",
         ),
         (
             "attribute",

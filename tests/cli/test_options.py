@@ -248,7 +248,7 @@ def test_a_detector_and_a_store_are_two_folders(
 def test_a_page_shows_text_and_obeys_none(text: str, run: Any, reader_folder: Path, tmp_path: Path) -> None:
     data, page = tmp_path / "data.json", tmp_path / "page.html"
     data.write_text(row(id=text, question=f"Q{text}", passages=[f"P{text}"], response=f"It was {text}."))
-    run("analyse", data, "--reader", reader_folder, "--detector", "none", "--html", page, "--tokens")
+    run("analyse", data, "--reader", reader_folder, "--detector", "none", "--html", page)
     assert not obeyed(page.read_text(encoding="utf-8").replace("\t", ""))
 
 

@@ -67,7 +67,6 @@ def analysis_of(
     probability: float | None = 0.78,
     token_threshold: float | None = None,
     rows: bool = True,
-    tokens: bool = False,
     segments: bool = True,
     reader: dict[str, Any] | None = None,
 ) -> Analysis:
@@ -107,7 +106,6 @@ def analysis_of(
         target="response",
         relevance=relevance,
         sentence_rows=np.stack([matrix[mask].mean(0) for mask in judgement.tokens]) if rows else None,
-        token_rows=matrix if tokens else None,
         generated=False,
         seconds={"push": 1.25, "classify": 0.5},
     )
@@ -171,9 +169,7 @@ def hostile(text: str, **options: Any) -> Analysis:
         generator=encodable,
         source=encodable,
     )
-    made = analysis_of(
-        example, tokens=True, token_threshold=99.0, reader={"name": text, "digest": text}, **options
-    )
+    made = analysis_of(example, token_threshold=99.0, reader={"name": text, "digest": text}, **options)
     relevance = replace(made.relevance, composite=text, target=text)
     return replace(made, relevance=relevance, seconds={text: 1.0})
 

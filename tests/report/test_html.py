@@ -105,14 +105,10 @@ def test_segments_shading_and_marks_need_no_script():
 
 
 def test_data_for_the_script():
-    data = Page(html_page(grounded_then_not(tokens=True))).rows()
+    data = Page(html_page(grounded_then_not())).rows()
     assert np.shape(data["sentences"]["rows"])[0] == 2
-    assert np.shape(data["tokens"]["rows"])[0] == 9
     assert max(data["sentences"]["rows"][0]) == 2.0
     assert data["restsOn"] == ["passage 1 (+2.00)", "no passage"]
-    assert "tokens" not in Page(html_page(grounded_then_not())).rows()
-    # Token rows stand in for sentence rows.
-    assert Page(html_page(grounded_then_not(tokens=True, rows=False))).rows() == data
 
 
 @pytest.mark.parametrize(
@@ -162,7 +158,7 @@ def test_dropped_tokens_are_struck_through():
 
 
 def test_nothing_but_the_own_script_and_style_may_run_or_load():
-    page = html_page(grounded_then_not(tokens=True))
+    page = html_page(grounded_then_not())
     policy = next(
         named["content"]
         for tag, named in Page(page).tags

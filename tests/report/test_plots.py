@@ -60,5 +60,5 @@ def test_what_was_not_attributed_is_left_out(options, count):
 
 
 def test_relevance_of_zero():
-    blank = analysis_of(matrix=np.zeros_like(analysis_of(tokens=True).token_rows))
+    blank = analysis_of(matrix=np.zeros((9, len(analysis_of().encoded.prompt_ids))))
     assert len(panels(figure(blank))) == 3

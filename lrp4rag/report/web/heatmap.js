@@ -1,5 +1,5 @@
 "use strict";
-// The prompt shaded by relevance: choosing a sentence, or a token, of the response shades what it draws on.
+// The prompt shaded by relevance: choosing a sentence of the response shades what it draws on.
 (() => {
   const data = JSON.parse(document.getElementById("rows").textContent);
   const response = document.getElementById("response");
@@ -7,11 +7,7 @@
   const clear = document.getElementById("clear");
   const prompt = [...document.querySelectorAll("#prompt .p")];
   const passages = [...document.querySelectorAll("#prompt .passage")];
-  const modes = {
-    sentences: { key: "s", selector: "[data-s]", ...data.sentences },
-    tokens: data.tokens && { key: "t", selector: "[data-t]", ...data.tokens },
-  };
-  let mode = modes.sentences;
+  const { rows, bars, mean, meanBars, scale, low, high } = data.sentences;
   let hovered = null, focused = null, chosen = null;
   let shown = [];
 
@@ -19,11 +15,11 @@
     const text = Math.abs(value).toPrecision(3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
     return (value < 0 ? "−" : "+") + text;
   };
-  const index = (element) => Number(element.dataset[mode.key]);
-  const elements = (item) => [...response.querySelectorAll(`[data-${mode.key}="${item}"]`)];
+  const all = [...response.querySelectorAll("[data-s]")];
+  const index = (element) => Number(element.dataset.s);
 
   function level(value) {
-    return Math.sign(value) * Math.min(Math.floor((Math.abs(value) / mode.scale) * data.levels + 0.5), data.levels);
+    return Math.sign(value) * Math.min(Math.floor((Math.abs(value) / scale) * data.levels + 0.5), data.levels);
   }
 
   function shade(row) {
@@ -38,8 +34,8 @@
     const largest = Math.max(0, ...values.slice(2));
     values.forEach((value, k) => {
       const bar = document.querySelector(`[data-bar="${k}"]`);
-      const width = mode.high - mode.low;
-      bar.setAttribute("x", ((Math.min(value, 0) - mode.low) / width) * 100);
+      const width = high - low;
+      bar.setAttribute("x", ((Math.min(value, 0) - low) / width) * 100);
       bar.setAttribute("width", (Math.abs(value) / width) * 100);
       bar.setAttribute("class", value < 0 ? "negative" : "positive");
       document.querySelector(`[data-value="${k}"]`).textContent = signed(value);
@@ -52,73 +48,42 @@
   }
 
   function describe(item) {
-    if (item === null) return `Mean over the response's ${mode.key === "s" ? "sentences" : "tokens"}`;
-    if (mode.key === "s") {
-      const relevance = data.relevance[item];
-      const figure = relevance === null ? "" : `relevance ${signed(relevance)}; `;
-      return `Sentence ${item + 1}: ${figure}main source: ${data.restsOn[item]}`;
-    }
-    const text = elements(item).map((element) => element.textContent).join("");
-    return `Token “${text.trim() || text.replace(/\n/g, "⏎")}”`;
+    if (item === null) return "Mean over the response's sentences";
+    const relevance = data.relevance[item];
+    const figure = relevance === null ? "" : `relevance ${signed(relevance)}; `;
+    return `Sentence ${item + 1}: ${figure}main source: ${data.restsOn[item]}`;
   }
 
   function show() {
     const item = hovered ?? focused ?? chosen;
-    shade(item === null ? mode.mean : mode.rows[item]);
-    showBars(item === null ? mode.meanBars : mode.bars[item]);
+    shade(item === null ? mean : rows[item]);
+    showBars(item === null ? meanBars : bars[item]);
     status.textContent = describe(item);
     clear.hidden = chosen === null;
     for (const element of shown) element.classList.remove("shown", "chosen");
     shown = [];
     for (const [which, name] of [[item, "shown"], [chosen, "chosen"]]) {
       if (which === null) continue;
-      for (const element of elements(which)) {
+      for (const element of all.filter((one) => index(one) === which)) {
         element.classList.add(name);
-        if (name === "chosen" && element.hasAttribute("role")) element.setAttribute("aria-pressed", "true");
+        if (name === "chosen") element.setAttribute("aria-pressed", "true");
         shown.push(element);
       }
     }
   }
 
   function choose(item) {
-    for (const element of response.querySelectorAll('[aria-pressed="true"]')) {
-      element.setAttribute("aria-pressed", "false");
-    }
+    for (const element of all) element.setAttribute("aria-pressed", "false");
     chosen = item;
     show();
   }
 
-  // One element per item takes the focus: the last, since a token's white space comes first.
-  function enter(next) {
-    for (const element of response.querySelectorAll("[role]")) {
-      for (const name of ["role", "tabindex", "aria-pressed"]) element.removeAttribute(name);
-    }
-    mode = next;
-    hovered = focused = null;
-    const last = new Map();
-    for (const element of response.querySelectorAll(mode.selector)) last.set(index(element), element);
-    let first = true;
-    for (const element of last.values()) {
-      element.setAttribute("role", "button");
-      element.setAttribute("aria-pressed", "false");
-      // Tokens are many: one tab stop, and the arrow keys from there.
-      element.tabIndex = first || mode.key === "s" ? 0 : -1;
-      first = false;
-    }
-    for (const element of document.querySelectorAll("[data-scale]")) element.textContent = mode.scale;
-    choose(null);
-  }
-
   function move(from, by) {
-    const all = [...response.querySelectorAll("[role]")];
-    const to = all[all.indexOf(from) + by];
-    if (!to) return;
-    if (mode.key === "t") [from.tabIndex, to.tabIndex] = [-1, 0];
-    to.focus();
+    all[all.indexOf(from) + by]?.focus();
   }
 
   const item = (event) => {
-    const element = event.target.closest(mode.selector);
+    const element = event.target.closest("[data-s]");
     return element && response.contains(element) ? index(element) : null;
   };
   response.addEventListener("mouseover", (event) => { hovered = item(event); show(); });
@@ -148,16 +113,13 @@
     const k = prompt.indexOf(element);
     if (k < 0) return;
     const current = focused ?? chosen;
-    const row = current === null ? mode.mean : mode.rows[current];
+    const row = current === null ? mean : rows[current];
     if (row.length) element.title = `${signed(row[k])} logits`;
   });
 
-  if (modes.tokens) {
-    const radios = document.getElementById("modes");
-    radios.hidden = false;
-    radios.addEventListener("change", (event) => enter(modes[event.target.value]));
+  for (const element of all) {
+    element.setAttribute("role", "button");
+    element.tabIndex = 0;
   }
-  // A reloaded page keeps the radio button that was chosen.
-  const checked = document.querySelector('input[name="mode"]:checked');
-  enter((modes.tokens && checked && modes[checked.value]) || modes.sentences);
+  choose(null);
 })();
