@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,8 +15,6 @@ from lrp4rag.util.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.example import Example
-    from lrp4rag.lrp.readout import Target
-    from lrp4rag.reader import Reader
 
 UNITS = ("token", "word", "sentence")
 TARGETS = ("response", "largest", "mean", "response-mean", "response-largest", "largest-mean")
@@ -43,8 +41,7 @@ TARGETS = ("response", "largest", "mean", "response-mean", "response-largest", "
     help="The logit that is explained: of the response's token, the largest, the mean, or a contrast.",
 )
 @hidden(
-    click.option("--rather-than", metavar="TOKEN", help="Explain the response's tokens against this one."),
-    click.option("--layer", default=0, type=click.IntRange(0), help="At the input of this decoder layer."),
+    click.option("--layer", default=0, type=click.IntRange(0), help="At the input of this decoder layer.")
 )
 @reader_options(shown=("composite",))
 @JSON_LINES
@@ -56,7 +53,6 @@ def attribute(
     granularity: Literal["token", "word", "sentence", "passage"],
     response_granularity: Literal["token", "word", "sentence"],
     target: str,
-    rather_than: str | None,
     layer: int,
     reader: ReaderChoice,
     as_json: bool,
@@ -76,8 +72,6 @@ def attribute(
     """
     if png_path is not None:  # before the expensive part
         check_written(png_path, source.files)
-    if rather_than is not None and target != "response":
-        raise InputError("--rather-than sets the target; leave --target out")
     examples = source.read()
     if len(examples) > 1 and png_path:
         raise InputError(f"--png shows one example and there are {len(examples)}; add --id")
@@ -87,8 +81,7 @@ def attribute(
     from lrp4rag.report.units import heatmap, render_units, unit_record
 
     opened = reader.open()
-    explained = target if rather_than is None else _contrast(opened, rather_than)
-    mode = relevance_mode(opened.model, reader.rules, target=explained, max_memory=reader.max_memory)
+    mode = relevance_mode(opened.model, reader.rules, target=target, max_memory=reader.max_memory)
     with mode as flow:
 
         def show(example: Example) -> None:
@@ -104,18 +97,3 @@ def attribute(
                 say(f"wrote {png_path}", err=True)
 
         ctx.exit(work_through(examples, show))
-
-
-def _contrast(reader: Reader, text: str) -> Target:
-    from lrp4rag.lrp.readout import Target
-
-    tokenizer: Any = reader.tokenizer
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    if len(ids) != 1:
-        pieces = ", ".join(repr(tokenizer.decode([token])) for token in ids)
-        raise InputError(
-            f"'{text}' is {len(ids)} tokens for this reader ({pieces}); give one, "
-            "with the space before it where it has one",
-            field="--rather-than",
-        )
-    return Target("response", (ids[0],))

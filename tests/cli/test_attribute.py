@@ -57,14 +57,6 @@ def test_targets_and_layers(run, reader_folder, example_file):
     assert not np.allclose(deeper["relevance"], response)
 
 
-def test_rather_than_another_token(run, reader_folder, example_file):
-    row = row_of(run, reader_folder, example_file, "--rather-than", "x")
-    assert row["target"].startswith("response-tokens:")
-    result = run("attribute", example_file, "--reader", reader_folder, "--rather-than", "xqzw!", code=2)
-    assert "--rather-than" in result.stderr
-    assert "tokens for this reader" in result.stderr
-
-
 @pytest.mark.parametrize("unit", ["passage", "word"])
 def test_the_terminal_and_the_heatmap(run, reader_folder, example_file, tmp_path, unit):
     path = tmp_path / "map.png"

@@ -75,7 +75,7 @@ def test_options_are_explained_in_the_same_words_everywhere(run, names):
         ),
         (
             "attribute",
-            "--template --rather-than --layer --dtype --no-chat-template --truncate --max-memory",
+            "--template --layer --dtype --no-chat-template --truncate --max-memory",
         ),
     ],
 )

@@ -66,7 +66,6 @@ def test_bad_rows(run, tmp_path, content, messages):
         ("analyse {example} --html {tmp}/x --png {tmp}/x", "name the same file"),
         ("analyse {many} --html {tmp}/x", "--html and --png show one example and there are 2; add --id"),
         ("attribute {many} --png {tmp}/x", "--png shows one example and there are 2; add --id"),
-        ("attribute {example} --rather-than x --target mean", "leave --target out"),
         ("analyse {example} --detector none --fail-on-hallucination", "needs a detector"),
         ("analyse {example} --detector none --operating-point balanced", "needs a detector"),
         ("analyse {example} --detector none --policy {tmp}/p.yaml", "needs a detector"),
