@@ -42,13 +42,11 @@ def test_only_long_texts_are_cut_and_only_on_a_terminal(width: int) -> None:
 def test_a_line_of_many_is_cut_on_a_terminal_only(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     analysis: Any = SimpleNamespace(
         example=SimpleNamespace(id="one"),
-        verdict=SimpleNamespace(
-            probability=0.5,
-            spans=(),
-            sentences=(SimpleNamespace(text=LONG, status="supported", probability=0.5, relevance=1.0),),
-            hallucinated=False,
-            abstained=False,
-        ),
+        probability=0.5,
+        spans=(),
+        sentences=(SimpleNamespace(text=LONG, status="supported", probability=0.5, relevance=1.0),),
+        hallucinated=False,
+        abstained=False,
     )
     console = open_console(width=80, force_terminal=terminal, color_system=None)
     monkeypatch.setattr(sys.modules[_Printer.__module__], "open_console", lambda **_: console)
