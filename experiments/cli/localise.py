@@ -13,9 +13,15 @@ from lrp4rag.cli.command import advanced, command
 from lrp4rag.cli.options import BOOTSTRAP, GENERATOR, PATH, check_written
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.terminal import say_json
+from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
     from lrp4rag.features.blocks import Block
+    from lrp4rag.training.localisation import Localisation
+
+COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
+"""Precision and recall are in the record."""
+RESPONSES = ("auroc", "accuracy", "f1", "ece")
 
 
 @command()
@@ -68,7 +74,6 @@ def localise(
 
     from experiments.tokens.blocks import parts_of
     from experiments.tokens.extraction import records_for
-    from lrp4rag.guard.evaluation.report import print_localisation
     from lrp4rag.training.folds import ONCE
     from lrp4rag.training.localisation import CLASSIFIER, lines_record, localisation
     from lrp4rag.training.rows import Rows
@@ -99,7 +104,7 @@ def localise(
     if as_json:
         say_json(record)
     else:
-        print_localisation(found, protocol.words)
+        _print(found, protocol.words)
 
 
 def _blocks(
@@ -123,3 +128,30 @@ def _blocks(
             else table.profiles,
         )
     }
+
+
+def _print(localisation: Localisation, protocol: str) -> None:
+    """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
+    from rich.table import Table
+
+    from lrp4rag.report.numbers import METRICS, stacked
+    from lrp4rag.training.localisation import CONTROLS
+    from lrp4rag.util.terminal import open_console
+
+    console = open_console()
+    console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
+    for generator, lines in localisation.lines.items():
+        counts = (
+            f"{localisation.rows[generator]} responses, {localisation.hallucinated[generator]} hallucinated"
+        )
+        title = f"{one_line(generator, 60)}: {counts}"
+        table = Table("", *COLUMNS, title=title, title_justify="left", show_lines=True)
+        for name, line in lines.items():
+            values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
+            table.add_row(name, *map(stacked, values), style="dim" if name in CONTROLS else None)
+        console.print(table)
+        whole = Table("whole responses", *(METRICS[name] for name in RESPONSES), show_lines=True)
+        for name, metrics in localisation.responses[generator].items():
+            cells = [stacked(metrics[metric]) for metric in RESPONSES]
+            whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
+        console.print(whole)

@@ -86,8 +86,8 @@ def evaluate(
     """Run a detector over labelled DATA and print its metrics per generator, with intervals, and what a
     policy does with the answers.
 
-    For a token detector these include the metrics of tokens, spans and sentences, beside controls. DATA
-    that shares sources with the detector's training data is refused, unless --allow-seen.
+    --json has those of a token detector on tokens, spans and sentences too, beside controls. DATA that
+    shares sources with the detector's training data is refused, unless --allow-seen.
 
     With --baseline it is a gate for CI: the same examples (by id and texts) are compared in pairs, by a
     bootstrap over sources. A measure fails where it is worse by more than --max-drop and the 95 % interval

@@ -9,20 +9,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card, Located, Metrics
+from lrp4rag.classifiers.card import Card, Metrics
 from lrp4rag.guard.evaluation.evaluate import Evaluation
 from lrp4rag.guard.evaluation.measures import MEASURES
 from lrp4rag.guard.evaluation.regression_gate import Gate, State
 from lrp4rag.guard.evaluation.saved import EXAMPLES, FORMAT
 from lrp4rag.guard.policy.simulate import Share, outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.report.cards import metrics_table
-from lrp4rag.report.numbers import METRICS, difference, number, stacked, with_interval
-from lrp4rag.training.localisation import CONTROLS, Localisation, lines_record
+from lrp4rag.report.numbers import difference, number, with_interval
+from lrp4rag.training.localisation import lines_record
 from lrp4rag.util.terminal import open_console
 from lrp4rag.util.text import one_line
-
-COLUMNS = ("token AUROC", "token AP", "span F1", "sentence F1")
-"""Precision and recall are in the record."""
 
 LONGEST_NAME = 60
 """Characters of a generator's name."""
@@ -30,7 +27,6 @@ LONGEST_NAME = 60
 SHOWN = 8
 """Ids of rows that are listed for one reason."""
 
-RESPONSES = ("auroc", "accuracy", "f1", "ece")
 STYLES: dict[State, str] = {"fails": "bold red", "not ruled out": "yellow", "passes": "green"}
 FEW = 30
 """Sources below which an interval rarely excludes anything."""
@@ -39,13 +35,9 @@ FEW = 30
 def print_evaluation(
     evaluation: Evaluation, policy: str, kinds: Mapping[str, Share], measures: Metrics
 ) -> None:
-    """Metrics of responses, and of a token detector also those of tokens, spans and sentences; and what the
-    policy of that name does with them."""
+    """Print metrics of responses, and what the policy of that name does with them."""
     console = open_console()
     console.print(render_evaluation(evaluation))
-    if evaluation.localisation is not None:
-        note = "the detector has not seen these rows; the controls' thresholds are cross-validated on them"
-        print_localisation(evaluation.localisation, note)
     if kinds:
         console.print(kinds_table(kinds))
     console.print(decisions(evaluation, policy, measures))
@@ -150,31 +142,6 @@ def evaluation_record(
         "outcomes": outcome_record([one.row for one in evaluation.results]),
         EXAMPLES: [one.model_dump(mode="json") for one in evaluation.results],
     }
-
-
-def print_localisation(localisation: Localisation, protocol: str) -> None:
-    """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
-    console = open_console()
-    console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
-    for generator, lines in localisation.lines.items():
-        counts = (
-            f"{localisation.rows[generator]} responses, {localisation.hallucinated[generator]} hallucinated"
-        )
-        title = f"{one_line(generator, LONGEST_NAME)}: {counts}"
-        table = Table("", *COLUMNS, title=title, title_justify="left", show_lines=True)
-        for name, line in lines.items():
-            table.add_row(name, *_cells(line), style="dim" if name in CONTROLS else None)
-        console.print(table)
-        whole = Table("whole responses", *(METRICS[name] for name in RESPONSES), show_lines=True)
-        for name, metrics in localisation.responses[generator].items():
-            cells = [stacked(metrics[metric]) for metric in RESPONSES]
-            whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
-        console.print(whole)
-
-
-def _cells(line: Located) -> list[str]:
-    values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
-    return [stacked(value) for value in values]
 
 
 def render_gate(gate: Gate, baseline: str) -> RenderableType:
