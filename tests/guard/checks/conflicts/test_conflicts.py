@@ -134,25 +134,6 @@ def test_words_name_both_documents_and_the_newer_one() -> None:
         assert side["version"] == source.version
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "newer"),
-    [
-        (Source("", title="A", version="2.9"), Source("", title="A", version="2.10"), 1),
-        (Source("", title="A", version="2.0"), Source("", title="A", version="2"), None),
-        (Source("", title="A", version="1"), Source("", title="B", version="2"), None),
-        (Source("", effective="2024-05-01T00:00+02:00"), Source("", effective="2024-05-01"), 1),
-        (Source("", effective="soon"), Source("", effective="2024-05-01"), None),
-        (Source(""), Source(""), None),
-    ],
-)
-def test_the_newer_document_is_that_of_the_later_date_or_higher_version(
-    one: Source, other: Source, newer: int | None
-) -> None:
-    from lrp4rag.guard.checks.conflicts.documents import newer as of
-
-    assert of(one, other) == newer
-
-
 def test_siblings_are_not_versions() -> None:
     one = Source("The motor has 400 watts.", title="Drill X2 Manual")
     other = Source("The motor has 550 watts.", title="Drill X5 Manual")
@@ -201,13 +182,13 @@ def test_text_of_passages_is_shown_on_one_line_without_control_characters() -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["12 " * 60_000, "(" * 200_000, "0" * 200_000, "a.\n" * 60_000, "A b" * 60_000, "not " * 50_000,
-     "\ud800 must not 5 days", "The fee is 5 euros.\n" * 10_000, "€" * 200_000, "1-" * 100_000],
+    ["12 " * 20_000, "(" * 60_000, "0" * 60_000, "a.\n" * 20_000, "A b" * 20_000, "not " * 15_000,
+     "\ud800 must not 5 days", "The fee is 5 euros.\n" * 3_000, "€" * 60_000, "1-" * 30_000],
 )  # fmt: skip
 def test_hostile_passages_take_bounded_time(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     findings = conflicts(text, text[::-1], "The fee is 7 euros.")
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 10
     assert len(findings) <= Conflicts().most
     assert all(len(one.words) < 500 for one in findings)
 
