@@ -165,17 +165,17 @@ def _write_labels(log: AuditLog, path: Path) -> int:
     return len(lines)
 
 
-def _checkpoint(given: str) -> Checkpoint:
+def _checkpoint(text: str) -> Checkpoint:
     """The checkpoint in a file, or given itself."""
     from lrp4rag.guard.audit import Checkpoint
     from lrp4rag.util.files import read_bytes
 
-    if given.lstrip().startswith("{"):
-        return Checkpoint.parse(given)
+    if text.lstrip().startswith("{"):
+        return Checkpoint.parse(text)
     try:
-        return Checkpoint.parse(read_bytes(given, 10_000).decode(errors="replace"))
+        return Checkpoint.parse(read_bytes(text, 10_000).decode(errors="replace"))
     except FileNotFoundError as error:
-        raise InputError("there is no such file", path=given, field="checkpoint") from error
+        raise InputError("there is no such file", path=text, field="checkpoint") from error
 
 
 def _print_verification(result: Verification, *, as_json: bool) -> None:

@@ -54,11 +54,11 @@ def review(
             check_written(out_path, log.files)
         from lrp4rag.guard.monitoring.review import record, render, review_list, table
 
-        found = review_list(log, when, limit=limit, sample=sample)
+        reviews = review_list(log, when, limit=limit, sample=sample)
     if as_json:
-        say_json(record(found))
+        say_json(record(reviews))
     else:
-        open_console().print(render(found), soft_wrap=True)
+        open_console().print(render(reviews), soft_wrap=True)
     if out_path is not None:
-        write_atomically(out_path, table(found))
-        say(f"wrote {len(found.items)} answers to {out_path}", err=True)
+        write_atomically(out_path, table(reviews))
+        say(f"wrote {len(reviews.items)} answers to {out_path}", err=True)

@@ -50,13 +50,15 @@ def route(
     """
     from lrp4rag.guard.policy import load_policy
 
-    own = load_policy(policy_path)
-    policies = {own.name: own}
+    chosen = load_policy(policy_path)
+    policies = {chosen.name: chosen}
     if other_path is not None:
-        other = load_policy(other_path)
-        policies[other.name if other.name not in policies else f"{other.name} (simulated)"] = other
+        simulated = load_policy(other_path)
+        policies[simulated.name if simulated.name not in policies else f"{simulated.name} (simulated)"] = (
+            simulated
+        )
     examples = source.read()
-    missing = next((one.id for one in examples if one.response is None), None)
+    missing = next((example.id for example in examples if example.response is None), None)
     if missing is not None:
         raise InputError(f"example '{missing}' has no response", field="response")
 
@@ -73,16 +75,16 @@ def route(
         verdict = next(verdicts)
         if isinstance(verdict, Exception):
             raise verdict
-        (_, first), *others = simulation.add(example, verdict).items()
+        (_, first), *simulations = simulation.add(example, verdict).items()
         if as_json:
-            told = {name: found.record() for name, found in others}
-            say_json({"id": example.id, **first.record(), "simulated": told})
+            records = {name: assessment.record() for name, assessment in simulations}
+            say_json({"id": example.id, **first.record(), "simulated": records})
             return
         for line in decision_lines(first, example.id):
             console.print(line, soft_wrap=True)
-        for name, found in others:
-            if found.decided.action != first.decided.action:
-                words = f"  {name}: {found.decided.action}, {found.decided.reason}"
+        for name, assessment in simulations:
+            if assessment.decided.action != first.decided.action:
+                words = f"  {name}: {assessment.decided.action}, {assessment.decided.reason}"
                 console.print(Text(words, style="bold"), soft_wrap=True)
 
     with closing(verdicts):
@@ -94,7 +96,7 @@ def route(
         if other_path is not None:
             summary.print(f"{simulation.changed} of {len(examples)} decisions change")
         if as_json:
-            say_json({"outcomes": {name: outcome_record(some) for name, some in simulation.rows.items()}})
+            say_json({"outcomes": {name: outcome_record(rows) for name, rows in simulation.rows.items()}})
     ctx.exit(code)
 
 
@@ -124,9 +126,9 @@ def show(path: Path | None) -> None:
 
     from lrp4rag.guard.policy import load_policy
 
-    found = load_policy(path)
+    parsed = load_policy(path)
     say(
-        yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100),
+        yaml.safe_dump(parsed.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100),
         end=False,
     )
 
@@ -143,5 +145,5 @@ def check(path: Path) -> None:
     """
     from lrp4rag.guard.policy import load_policy
 
-    found = load_policy(path)
-    say(f"{found.name}: {found.hash}; checks: {', '.join(found.checks) or 'none'}")
+    parsed = load_policy(path)
+    say(f"{parsed.name}: {parsed.hash}; checks: {', '.join(parsed.checks) or 'none'}")

@@ -219,9 +219,9 @@ def read_texts(connection: Connection, entry: Entry) -> dict[str, str]:
 
 def read_named(connection: Connection, entries: Iterable[Entry], name: str) -> dict[str, str]:
     """The text of one name of several entries, by their ids. Raises as `read_texts` does."""
-    known = {entry.id: entry for entry in entries}
-    rows = connection.execute(select(TEXTS).where(TEXTS.c.name == name, TEXTS.c.id.in_(known)))
-    return {row.id: _checked(row, known[row.id]) for row in rows}
+    by_id = {entry.id: entry for entry in entries}
+    rows = connection.execute(select(TEXTS).where(TEXTS.c.name == name, TEXTS.c.id.in_(by_id)))
+    return {row.id: _checked(row, by_id[row.id]) for row in rows}
 
 
 def _checked(row: Row[Any], entry: Entry) -> str:

@@ -107,13 +107,13 @@ class AuditLog:
         checked = require_record(record)
         for name, text in (texts or {}).items():
             require_text(name, text)
-        kept = {name: salted(text) for name, text in (texts or {}).items()} if self._texts else {}
-        if kept:
-            checked["texts"] = {name: salted_hash(**text) for name, text in kept.items()}
+        stored = {name: salted(text) for name, text in (texts or {}).items()} if self._texts else {}
+        if stored:
+            checked["texts"] = {name: salted_hash(**text) for name, text in stored.items()}
         checked = as_stored(checked)
         with self._database.writing() as connection:
             entry = self._add(connection, checked)
-            add_texts(connection, entry.id, kept)
+            add_texts(connection, entry.id, stored)
         return entry
 
     def require_writable(self) -> None:

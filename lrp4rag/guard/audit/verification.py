@@ -72,11 +72,11 @@ def check_entries(connection: Connection, result: Verification) -> Iterator[Prob
     for sequence, group in groupby(streamed(connection, joined), key=lambda row: row.sequence):
         row = next(group)
         texts = [text for text in (row, *group) if text.name is not None]
-        kept = {text.name: salted_hash(text.salt, text.text) for text in texts}
+        stored = {text.name: salted_hash(text.salt, text.text) for text in texts}
         named = named_texts(row.record)
         problems = [*_check_entry(row, expected, result.head)]
-        if kept or named:
-            problems += _check_texts(named, kept, erased=is_erased(connection, sequence))
+        if stored or named:
+            problems += _check_texts(named, stored, erased=is_erased(connection, sequence))
         yield from (Problem(sequence, what) for what in problems)
         result.entries, result.head, expected = result.entries + 1, str(row.hash), sequence + 1
 
@@ -112,16 +112,16 @@ def _check_entry(row: Row[Any], expected: int, previous: str) -> Iterator[str]:
             yield f"the column '{name}' was changed, its record says otherwise: {_COMPARE}"
 
 
-def _check_texts(named: dict[str, Any], kept: dict[Any, str | None], *, erased: bool) -> Iterator[str]:
-    if erased and kept:
+def _check_texts(named: dict[str, Any], stored: dict[Any, str | None], *, erased: bool) -> Iterator[str]:
+    if erased and stored:
         yield "its texts were erased, and are there again: erase them"
-    for name in kept.keys() - named.keys():
+    for name in stored.keys() - named.keys():
         yield f"the text '{_shown(name)}' was put in, its record names none such: delete it"
     for name, expected in named.items():
-        if name not in kept:
+        if name not in stored:
             if not erased:
                 yield f"the text '{_shown(name)}' is missing, and was not erased: restore a backup"
-        elif kept[name] != expected:
+        elif stored[name] != expected:
             yield f"the text '{_shown(name)}' does not have its hash, so it was changed: restore a backup"
 
 

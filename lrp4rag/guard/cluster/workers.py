@@ -126,8 +126,8 @@ class _Actor:
         try:
             rows = [json.dumps(self._worker.run(group)) for group in batch["group"]]
         except Exception as error:
-            known = as_worker_error(error)
-            return {"number": numbers[:1], "rows": [""], "error": [str(known)], "code": [known.exit_code]}
+            failure = as_worker_error(error)
+            return {"number": numbers[:1], "rows": [""], "error": [str(failure)], "code": [failure.exit_code]}
         return {
             "number": numbers,
             "rows": rows,

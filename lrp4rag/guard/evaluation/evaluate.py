@@ -176,14 +176,14 @@ def _localisation(
     if marks is None or len(scores) < len(assessments):
         return None
     tokens = tokens_of(rows, {})
-    log_odds = np.concatenate([one.among for one in scores])
+    log_odds = np.concatenate([score.among for score in scores])
     of_claims = [
         assessment.claims.probabilities for assessment in assessments if assessment.claims is not None
     ]
     suspect = np.append((np.concatenate(of_claims) >= threshold) & tokens.stating, [False])[tokens.sentence]
-    verdicts = np.array([[one.probability or 0.0 for one in assessments]])
+    verdicts = np.array([[assessment.probability or 0.0 for assessment in assessments]])
     predictions = TokenPredictions(
-        np.concatenate([one.alone for one in scores]),
+        np.concatenate([score.alone for score in scores]),
         log_odds,
         suspect & (expit(log_odds) >= marks.threshold),
         suspect,

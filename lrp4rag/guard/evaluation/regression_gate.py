@@ -112,7 +112,7 @@ def compare(
     judged = np.array([result.flagged is not None for result in (*pairs.results, *pairs.before)])
     both = judged[: len(pairs.results)] & judged[len(pairs.results) :]
     draws = Draws.of(groups_of(pairs.results), resamples)
-    now, before = (draws.values(measured(some, both)) for some in (pairs.results, pairs.before))
+    now, before = (draws.values(measured(part, both)) for part in (pairs.results, pairs.before))
     worse = {
         name: now[name] - before[name] if measure.better == "lower" else before[name] - now[name]
         for name, measure in MEASURES.items()

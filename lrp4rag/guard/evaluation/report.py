@@ -55,7 +55,7 @@ def kinds_table(kinds: Mapping[str, Share]) -> Table:
 
 def decisions(evaluation: Evaluation, policy: str, measures: Metrics) -> RenderableType:
     """What the policy does with the answers, what its errors are, and measures that no table above has."""
-    rows = [one.row for one in evaluation.results]
+    rows = [result.row for result in evaluation.results]
     names = ("faithfulness", "sentence_f1", "span_f1", "with_verdict")
     words = [
         f"{MEASURES[name].words} {with_interval(measures[name])}"
@@ -127,7 +127,7 @@ def evaluation_record(
         },
         "probabilities": evaluation.probabilities,
         "abstained": {
-            name: [{"facet": one.facet, "words": one.words} for one in why]
+            name: [{"facet": item.facet, "words": item.words} for item in why]
             for name, why in evaluation.abstained.items()
         },
         "with_verdict": {
@@ -139,8 +139,8 @@ def evaluation_record(
         "failures": evaluation.failures,
         "measures": {name: value.model_dump() for name, value in measures.items()},
         "kinds": {kind: share_record(share) for kind, share in kinds.items()},
-        "outcomes": outcome_record([one.row for one in evaluation.results]),
-        EXAMPLES: [one.model_dump(mode="json") for one in evaluation.results],
+        "outcomes": outcome_record([result.row for result in evaluation.results]),
+        EXAMPLES: [result.model_dump(mode="json") for result in evaluation.results],
     }
 
 

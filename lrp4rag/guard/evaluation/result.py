@@ -113,14 +113,14 @@ class Result(BaseModel):
 
     def overlaps(self) -> tuple[Overlap, Overlap]:
         """Of its characters, and of its sentences: those that are suspect, labelled, and both."""
-        suspect = np.array([one for *_, one in self.sentences], dtype=bool)
+        suspect = np.array([flag for *_, flag in self.sentences], dtype=bool)
         labelled = tokens_in([(start, end) for start, end, _ in self.sentences], self.labels)
         return characters(self.spans, self.labels, self.length), sentences(suspect, labelled)
 
 
 def judged_hash(example: Example) -> str:
     """Of everything that verdicts and decisions rest on, whatever its id and labels."""
-    sources = [asdict(one) for one in example.sources]
-    places = [asdict(one) for one in example.spans]
+    sources = [asdict(part) for part in example.sources]
+    places = [asdict(part) for part in example.spans]
     looked_at = [example.question, sources, example.prompt, places, example.response, example.generator]
     return json_hash(looked_at)[:32]

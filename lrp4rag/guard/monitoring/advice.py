@@ -65,7 +65,9 @@ def _versions(drift: Drift) -> Iterator[str]:
     for name in VERSIONS:
         before, after = (sorted(window.versions(name)) for window in (drift.baseline, drift.window))
         if before and after and before != after:
-            lists = (", ".join(one_line(version, NAME) for version in some) for some in (before, after))
+            lists = (
+                ", ".join(one_line(version, NAME) for version in versions) for versions in (before, after)
+            )
             what = "decisions" if name == "policy" else "scores"
             yield (
                 f"The {name} changed ({' to '.join(lists)}): {what} before and after are not made by the "
@@ -116,7 +118,9 @@ def _standing_out(drift: Drift, by: str, measure: str) -> list[Change]:
         return []
     overall = drift.of(measure)
     least = 0.0 if overall is None else abs(overall.difference.value)
-    worse = [one for one in changes if one.direction == "worse" and abs(one.difference.value) > least]
+    worse = [
+        change for change in changes if change.direction == "worse" and abs(change.difference.value) > least
+    ]
     return sorted(worse, key=lambda change: -change.size)
 
 

@@ -73,6 +73,6 @@ def _points(
     points = [(k, np.array(values[k])) for k in sorted(values) if len(values[k]) >= SMALLEST_POINT]
     return (
         [start + (k + 0.5) * length for k, _ in points],
-        [float(some.mean()) for _, some in points],
-        [float(Z * some.std(ddof=1) / np.sqrt(len(some))) for _, some in points],
+        [float(point.mean()) for _, point in points],
+        [float(Z * point.std(ddof=1) / np.sqrt(len(point))) for _, point in points],
     )

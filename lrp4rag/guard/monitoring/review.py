@@ -157,16 +157,16 @@ def _chosen(
 ) -> Iterator[tuple[Answer, Why, str]]:
     left = limit
     for why in WHYS[:-1]:
-        some = sorted(grouped[why], key=lambda pair: (-_likelihood(pair[0]), pair[0].time))[:left]
-        left -= len(some)
-        yield from ((answer, why, words) for answer, words in some)
-    others = [answer for answer, _ in grouped["sampled"]]
-    drawn = sorted(others, key=lambda answer: (lot(LOTS, answer.id), answer.id))[:sample]
+        gravest = sorted(grouped[why], key=lambda pair: (-_likelihood(pair[0]), pair[0].time))[:left]
+        left -= len(gravest)
+        yield from ((answer, why, words) for answer, words in gravest)
+    unremarkable = [answer for answer, _ in grouped["sampled"]]
+    drawn = sorted(unremarkable, key=lambda answer: (lot(LOTS, answer.id), answer.id))[:sample]
     for answer in sorted(drawn, key=lambda answer: answer.time):
         yield (
             answer,
             "sampled",
-            f"drawn at random, {len(drawn)} of {len(others)} that were served without doubt",
+            f"drawn at random, {len(drawn)} of {len(unremarkable)} that were served without doubt",
         )
 
 

@@ -71,7 +71,7 @@ def compare_means(before: Sequence[float], after: Sequence[float]) -> Difference
 def compare_proportions(before: Share, after: Share) -> Difference:
     """A chi-squared test, or Fisher's where few are expected; the interval is Newcombe's (1998, method 10).
     Both need a value or more."""
-    p, test = _counts_test(np.array([[one.part, one.count - one.part] for one in (before, after)]))
+    p, test = _counts_test(np.array([[share.part, share.count - share.part] for share in (before, after)]))
     assert before.interval is not None
     assert after.interval is not None
     first, second = before.part / before.count, after.part / after.count
@@ -117,7 +117,7 @@ def _counts_test(counts: NDArray[np.int64]) -> tuple[float, str]:
 def heterogeneity(differences: Sequence[Difference]) -> float:
     """The p-value of Cochran's test that the differences of several groups are equal; 1 where fewer than two
     vary."""
-    pairs = [(one.value, one.error**-2) for one in differences if one.error > 0]
+    pairs = [(difference.value, difference.error**-2) for difference in differences if difference.error > 0]
     if len(pairs) < 2:
         return 1.0
     values, weights = np.array(pairs).T

@@ -96,23 +96,23 @@ class LocalTarget:
 
     def judge(self, case: Case) -> Answered:
         try:
-            verdict, found = judge(self._detector, self._policy, case.example())
+            verdict, assessment = judge(self._detector, self._policy, case.example())
         except EXAMPLE_ERRORS as error:
             raise NotJudged(error) from error
         return Answered(
-            found.decided.action,
-            found.decided.reason,
-            found.decided.rule,
+            assessment.decided.action,
+            assessment.decided.reason,
+            assessment.decided.rule,
             verdict.probability,
-            found.measures.faithfulness,
-            found.measures.facts,
-            tuple(words for _, words in found.words().findings),
-            found.shown(case.response),
+            assessment.measures.faithfulness,
+            assessment.measures.facts,
+            tuple(words for _, words in assessment.words().findings),
+            assessment.shown(case.response),
         )
 
     def __enter__(self) -> Self:
         self._detector.__enter__()
         return self
 
-    def __exit__(self, *given: object) -> None:
-        self._detector.__exit__(*given)
+    def __exit__(self, *error: object) -> None:
+        self._detector.__exit__(*error)

@@ -62,17 +62,17 @@ class Case(BaseModel):
 
     @field_validator("expected")
     @classmethod
-    def _once(cls, given: list[Action]) -> list[Action]:
-        if len(set(given)) < len(given):
+    def _once(cls, actions: list[Action]) -> list[Action]:
+        if len(set(actions)) < len(actions):
             raise ValueError("an action stands twice")
-        return given
+        return actions
 
     @field_validator("kind")
     @classmethod
-    def _one(cls, given: str) -> str:
-        if given == ALL:
+    def _not_all(cls, kind: str) -> str:
+        if kind == ALL:
             raise ValueError(f"'{ALL}' stands for every kind; give this one another name")
-        return given
+        return kind
 
     @property
     def harmless(self) -> bool:
@@ -88,7 +88,7 @@ class Case(BaseModel):
         """Raises `InputError` for what no guardrail could judge."""
         sources = tuple(row.source for row in self.passages)
         return Example(
-            self.question, [one.read for one in sources], self.response, sources=sources, id=self.id
+            self.question, [source.read for source in sources], self.response, sources=sources, id=self.id
         )
 
 
@@ -96,16 +96,16 @@ def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[C
     """The cases of a JSONL file, of all files of the package without one; of some `kinds` only, where any are
     named. Raises `InputError` naming file, line and field, and for a kind that there is not."""
     files = [path] if path is not None else [_FOLDER / f"{kind}.jsonl" for kind in KINDS]
-    found = [case for file in files for case in _read(file)]
-    known = list(dict.fromkeys(case.kind for case in found))
+    cases = [case for file in files for case in _read(file)]
+    names = list(dict.fromkeys(case.kind for case in cases))
     for kind in kinds:
-        if kind not in known:
-            raise InputError(f"no cases of the kind '{one_line(kind, 60)}'; there are: {', '.join(known)}")
-    return [case for case in found if not kinds or case.kind in kinds]
+        if kind not in names:
+            raise InputError(f"no cases of the kind '{one_line(kind, 60)}'; there are: {', '.join(names)}")
+    return [case for case in cases if not kinds or case.kind in kinds]
 
 
 def _read(path: Path) -> list[Case]:
-    found: list[Case] = []
+    cases: list[Case] = []
     lines: dict[str, int] = {}
     for line, case in read_rows(path, Case):
         if case.id in lines:
@@ -116,7 +116,7 @@ def _read(path: Path) -> list[Case]:
             case.example()
         except InputError as error:
             raise InputError(error.reason, path=path, line=line, field=error.field) from None
-        found.append(case)
-    if not found:
+        cases.append(case)
+    if not cases:
         raise InputError("no cases", path=path)
-    return found
+    return cases
