@@ -38,12 +38,6 @@ def llama():
     return tiny_llama()
 
 
-@pytest.fixture(scope="session")
-def biased_llama():
-    """The same with biases in attention and MLP."""
-    return tiny_llama(biased=True)
-
-
 @pytest.fixture
 def tokens() -> Tokens:
     return random_tokens(11, 6)

@@ -10,25 +10,23 @@ from torch import Tensor, nn
 
 from tests.lrp import tiny_families
 from tests.lrp.detached import reference_rows
-from tests.tiny import Tokens, random_tokens, tiny_llama
+from tests.tiny import Tokens, random_tokens
 
 COMPOSITES = ("paper", "attnlrp", "cp_lrp")
 composites = pytest.mark.parametrize("composite", COMPOSITES)
-variants = pytest.mark.parametrize("biased", [False, True], ids=["plain", "biased"])
 
 NAMES = tuple(tiny_families.FAMILIES)
 families = pytest.mark.parametrize("name", NAMES)
 # One with sliding layers, one with experts, one with odd norms and soft caps; `test_families` has them all.
-some_families = pytest.mark.parametrize("name", ["qwen3", "mixtral", "gemma2"])
+SOME_NAMES = ("qwen3", "mixtral", "gemma2")
+some_families = pytest.mark.parametrize("name", SOME_NAMES)
+some_families_and_composites = pytest.mark.parametrize(
+    ("name", "composite"), list(zip(SOME_NAMES, COMPOSITES, strict=True))
+)
 
 # Where `cp_lrp` does not sum to the logit: a bias is a source of its own.
-BIASED = {"qwen2"}
+BIASED = {"llama_biased", "qwen2"}
 SPARSE = {"qwen3_moe", "qwen3_moe_unnormalised", "mixtral"}
-
-
-@cache
-def llama_of(biased: bool):
-    return tiny_llama(biased=biased)
 
 
 @cache
@@ -38,10 +36,12 @@ def model_of(name: str):
 
 
 @cache
-def reference_of(name: str, composite: str) -> tuple[Tokens, Tensor, Tensor]:
-    """Tokens (17, 5), their logits and R* over all columns, by autograd on detach arithmetic."""
-    tokens = random_tokens(17, 5)
-    logits, rows = reference_rows(model_of(name), tokens, composite)
+def reference_of(
+    name: str, composite: str, n: int = 17, t: int = 5, layer: int = 0
+) -> tuple[Tokens, Tensor, Tensor]:
+    """Tokens, their logits and R* over all columns (t, N), by autograd on detach arithmetic."""
+    tokens = random_tokens(n, t)
+    logits, rows = reference_rows(model_of(name), tokens, composite, layer=layer)
     return tokens, logits, rows
 
 
@@ -50,11 +50,11 @@ def logits_of(model, ids: Tensor) -> Tensor:
         return model(ids, use_cache=False).logits
 
 
-def assert_close(actual: Tensor, expected: Tensor, tolerance: float) -> None:
+def assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str = "") -> None:
     """Equal up to `tolerance` times the largest expected value."""
-    assert actual.shape == expected.shape
+    assert actual.shape == expected.shape, what
     error = float((actual - expected).abs().max() / expected.abs().max())
-    assert error <= tolerance, f"relative error {error:.1e}"
+    assert error <= tolerance, f"relative error {error:.1e} {what}"
 
 
 def random_weights(*shape: int, seed: int = 0) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribution import prompt_mean
 from lrp4rag.reader import DEFAULT_READER, Encoded, Reader, load_reader
-from tests.lrp.checks import assert_close, composites, random_weights
+from tests.lrp.checks import assert_close, random_weights
 from tests.tiny import bridge_example
 
 
@@ -20,7 +20,7 @@ def encoded(default_reader: Reader) -> Encoded:
     return default_reader.encode(example)
 
 
-@composites
+@pytest.mark.parametrize("composite", ["attnlrp", "cp_lrp"])
 def test_the_adjoint_and_conservation(composite: str, default_reader: Reader, encoded: Encoded) -> None:
     """That patched logits are the model's own is checked on entry."""
     t = len(encoded.response_ids)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from lrp4rag.lrp import check_conservation, relevance_mode
+from lrp4rag.lrp import check_conservation, prefix, relevance_mode, rules
 from lrp4rag.lrp import families as families_of_lrp
 from lrp4rag.lrp.families import supported_architectures
 from lrp4rag.lrp.families.architectures import FAMILIES, GEMMA2
@@ -24,6 +24,7 @@ from tests.lrp.checks import (
     BIASED,
     COMPOSITES,
     NAMES,
+    SOME_NAMES,
     SPARSE,
     assert_close,
     composites,
@@ -35,6 +36,7 @@ from tests.lrp.checks import (
     state_of,
 )
 from tests.lrp.detached import detached, gradient_times_input, mixture_of_experts, reference_rows
+from tests.lrp.entry_points import ENTRY_POINTS, FEW, assert_agree
 from tests.lrp.tiny_families import build
 from tests.tiny import random_tokens
 
@@ -47,68 +49,88 @@ def test_every_supported_architecture_is_tested_and_documented() -> None:
     assert set(re.findall(r"`(\w+ForCausalLM)`", page)) == tested
 
 
+@pytest.fixture(autouse=True)
+def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that are a matter of speed: several blocks and stages must be seen by these lengths."""
+    monkeypatch.setattr(rules, "QUERY_BLOCK", 16)
+    monkeypatch.setattr(prefix, "STAGE", 4)
+
+
 @families
 @composites
 def test_patched_logits_equal_the_models_own(name: str, composite: str) -> None:
-    model, ids = model_of(name), random_tokens(30, 1).ids
+    """Of a batch; the model is restored."""
+    model, ids = model_of(name), torch.cat([random_tokens(34, 1, seed=seed).ids for seed in (0, 1)])
     expected, before = logits_of(model, ids), state_of(model)
     with relevance_mode(model, composite):
         assert_close(logits_of(model, ids), expected, 1e-6)
     assert state_of(model) == before
 
 
+# (n, t): one prompt token, one response token, and N = n + t - 1 at and around one and two blocks of queries.
+LENGTHS = [(1, 1), (1, 5), (9, 1), (12, 4), (12, 5), (13, 5), (24, 11)]
+CASES = [*((name, 17, 5) for name in NAMES), *(("llama_biased", n, t) for n, t in LENGTHS)]
+
+
+@pytest.mark.parametrize(("name", "n", "t"), CASES)
+@composites
+def test_every_entry_point_agrees_with_the_reference(name: str, n: int, t: int, composite: str) -> None:
+    tokens, _, expected = reference_of(name, composite, n, t)
+    with relevance_mode(model_of(name), composite) as flow:
+        assert_agree(flow, tokens, expected, names=ENTRY_POINTS if name in SOME_NAMES else FEW)
+
+
 @families
 @composites
-def test_push_and_pull_agree_with_the_reference_and_each_other(name: str, composite: str) -> None:
-    tokens, logits, expected = reference_of(name, composite)
-    weights, rows = random_weights(3, 21), random_weights(2, 5, seed=1)
+def test_pull_is_the_adjoint_of_push(name: str, composite: str) -> None:
+    """R_response is one tangent, R_prompt one cotangent; later tokens have no relevance, others have."""
+    tokens, n, t = random_tokens(17, 5), 17, 5
+    u, v, one = random_weights(2, 21), random_weights(2, 5, seed=1), torch.ones(1, 1, dtype=torch.float64)
     with relevance_mode(model_of(name), composite) as flow:
-        pushed = flow.push(tokens, weights)
-        assert_close(flow.explained_logits, logits, 1e-10)
         matrix = flow.pull(tokens, all_columns=True)
-        pulled = flow.pull(tokens, rows, all_columns=True)
-        cached = flow.prefix(tokens.prompt_ids, weights[:, :17])
-        assert_close(cached.push(tokens.response_ids, weights[:, 17:]), pushed, 1e-6)
-    assert_close(matrix, expected, 1e-10)
-    assert_close(pushed, weights @ expected.T, 1e-10)
-    assert_close(pulled, rows @ matrix, 1e-10)
-    assert_close(pulled @ weights.T, rows @ pushed.T, 1e-10)  # one is the other's adjoint
-    for j in range(5):  # no relevance from later tokens
-        assert not matrix[j, 17 + j :].any()
+        assert_close(flow.pull(tokens, v, all_columns=True) @ u.T, v @ flow.push(tokens, u).T, 1e-10)
+        assert_close(flow.push(tokens, one.expand(1, n) / n)[0], matrix[:, :n].mean(1), 1e-10)
+        assert_close(flow.pull(tokens, one.expand(1, t) / t)[0], matrix[:, :n].mean(0), 1e-10)
+        columns = flow.push(tokens, torch.eye(n + t - 1, dtype=torch.float64)).T
+    for rows in (matrix, columns):
+        for j in range(t):  # z_j is read at position n + j - 1
+            assert not rows[j, n + j :].any()
+            assert rows[j, n + j - 1] != 0
 
 
 @families
-def test_composites_differ(name: str) -> None:
-    """Or one that changed nothing would pass for another."""
+@composites
+def test_relevance_at_a_layer_agrees_with_the_reference(name: str, composite: str) -> None:
+    tokens, logits, expected = reference_of(name, composite, layer=2)
+    weights = random_weights(2, 21)
+    with relevance_mode(model_of(name), composite) as flow:
+        assert_close(flow.pull(tokens, all_columns=True, layer=2), expected, 1e-10)
+        assert_close(flow.push(tokens, weights, layer=2), weights @ expected.T, 1e-10)
+        assert_close(flow.explained_logits, logits, 1e-10)
+
+
+@families
+def test_cp_lrp_alone_conserves_where_there_are_no_biases(name: str) -> None:
+    """And composites differ, or one that changed nothing would pass for another."""
+    logits = reference_of(name, "cp_lrp")[1]
     relevance = [reference_of(name, composite)[2] for composite in COMPOSITES]
-    for one, other in itertools.combinations(relevance, 2):
-        assert (one - other).abs().max() > 0.05 * other.abs().max()
-
-
-@families
-def test_cp_lrp_conserves_at_every_layer_where_there_are_no_biases(name: str) -> None:
-    model, tokens = model_of(name), random_tokens(17, 5)
-    with relevance_mode(model, "cp_lrp") as flow:
-        for layer in range(len(model.model.layers)):
-            total = flow.pull(tokens, all_columns=True, layer=layer).sum(1)
-            if name in BIASED:
-                assert float((total - flow.explained_logits).abs().max()) > 0.01
-            else:
-                assert_close(total, flow.explained_logits, 1e-6)
+    for first, second in itertools.combinations(relevance, 2):
+        assert (first - second).abs().max() > 0.05 * second.abs().max()
+    for composite, rows in zip(COMPOSITES, relevance, strict=True):
+        conserves = composite == "cp_lrp" and name not in BIASED
+        assert torch.allclose(rows.sum(1), logits, rtol=1e-6) == conserves
 
 
 @composites
 def test_a_decoder_with_norms_after_its_parts_only(composite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty path of `Family` is a part that the architecture has not, also for the norms of Llama."""
-    model, tokens, weights = build("gemma2"), random_tokens(17, 5), random_weights(3, 21)
+    model, tokens = build("gemma2"), random_tokens(17, 5)
     for layer in model.model.layers:
         layer.input_layernorm = layer.pre_feedforward_layernorm = nn.Identity()
     monkeypatch.setattr(families_of_lrp, "FAMILIES", [replace(GEMMA2, attention_norm="", mlp_norm="")])
-    logits, expected = reference_rows(model, tokens, composite)
+    expected = reference_rows(model, tokens, composite)[1]
     with relevance_mode(model, composite) as flow:
-        assert_close(flow.pull(tokens, all_columns=True), expected, 1e-10)
-        assert_close(flow.push(tokens, weights), weights @ expected.T, 1e-10)
-        assert_close(flow.explained_logits, logits, 1e-10)
+        assert_agree(flow, tokens, expected)
     assert check_conservation(model, composite, tokens).conserves(1e-6) == (composite == "cp_lrp")
 
 

@@ -9,33 +9,33 @@ import pytest
 import torch
 
 from lrp4rag.lrp import relevance_mode
-from lrp4rag.lrp.memory import Budget, Shape, Sizes, plan, pull_bytes, push_bytes, tape_bytes
+from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, tape_bytes
 from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import tiny_families
-from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families, state_of
+from tests.lrp.checks import (
+    assert_close,
+    model_of,
+    random_weights,
+    reference_of,
+    some_families_and_composites,
+    state_of,
+)
+from tests.lrp.entry_points import FEW, assert_agree
 from tests.tiny import random_tokens, tiny_llama
 
-TOKENS = random_tokens(13, 4)  # N = 16: more than the families' windows
+TOKENS = random_tokens(13, 4)
 SIZES = {
     "ones": Sizes(queries=1, tangents=1, cotangents=1, positions=1, tape="inputs"),
     "odd": Sizes(queries=5, tangents=2, cotangents=3, positions=6),
 }
 
 
-@some_families
-@composites
+@some_families_and_composites
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_sizes_do_not_change_the_result(name: str, composite: str, sizes: Sizes) -> None:
-    model, tangents, rows = model_of(name), random_weights(3, 16), random_weights(4, 4, seed=1)
-    with relevance_mode(model, composite) as flow:
-        pushed, pulled = flow.push(TOKENS, tangents), flow.pull(TOKENS, rows, all_columns=True)
-        logits = flow.explained_logits
-    with relevance_mode(model, composite, sizes=sizes) as flow:
-        assert_close(flow.push(TOKENS, tangents, keep=True), pushed, 1e-10)
-        assert_close(flow.explained_logits, logits, 1e-10)
-        assert_close(flow.pull(TOKENS, rows, all_columns=True), pulled, 1e-10)
-        flow.forget()
-        assert_close(flow.pull(TOKENS, rows, all_columns=True), pulled, 1e-10)
+    tokens, _, expected = reference_of(name, composite, 9, 3)  # more than the families' windows
+    with relevance_mode(model_of(name), composite, sizes=sizes) as flow:
+        assert_agree(flow, tokens, expected, names=(*FEW, "pull of a kept push"))
 
 
 def all_halves(sizes: Sizes | None) -> list[Sizes]:
@@ -121,8 +121,15 @@ def test_memory_that_runs_out_is_met_with_smaller_sizes(error: Exception) -> Non
 
 
 def test_memory_that_never_suffices_is_reported_with_what_would() -> None:
+    """And another error is raised as it is, at once."""
     model = tiny_llama()
     with relevance_mode(model) as flow:
+        limited = Limited(0, RuntimeError("shape mismatch"))
+        handle = model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(limited)
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            flow.push(TOKENS, random_weights(8, 13))
+        assert limited.seen == [9]
+        handle.remove()
         model.model.layers[1].mlp.gate_proj.register_forward_pre_hook(Limited(0, ERRORS[0]))
         for run in (
             lambda: flow.push(TOKENS, random_weights(1, 13)),
@@ -130,18 +137,6 @@ def test_memory_that_never_suffices_is_reported_with_what_would() -> None:
         ):
             with pytest.raises(LRP4RAGError, match=r"smallest sizes, which need about \d+\.\d GB"):
                 run()
-
-
-def test_other_errors_are_not_taken_for_memory(llama) -> None:
-    tried = []
-
-    def attempt(sizes: Sizes) -> None:
-        tried.append(sizes)
-        raise RuntimeError("shape mismatch")
-
-    with pytest.raises(RuntimeError, match="shape mismatch"):
-        Budget(llama).fitting(attempt, lambda _: 0)
-    assert len(tried) == 1
 
 
 def test_a_limit_below_what_is_used_is_an_error(llama) -> None:

@@ -12,30 +12,10 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from lrp4rag.lrp import relevance_mode, rules
+from lrp4rag.lrp import relevance_mode
 from lrp4rag.util.errors import InputError, LRP4RAGError, RelevanceError
 from tests.lrp.checks import assert_close, composites, logits_of, random_weights, state_of
-from tests.lrp.detached import of_tokens
 from tests.tiny import Tokens, random_tokens, tiny_config, tiny_llama
-
-
-@composites
-@pytest.mark.parametrize("length", [1, 61, 62, 130])
-def test_patched_logits_equal_the_models_own(
-    biased_llama, composite: str, length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also those of a batch, and those that are explained."""
-    monkeypatch.setattr(rules, "QUERY_BLOCK", 64)  # of which these lengths, and 3 more, see several
-    model, tokens = biased_llama, random_tokens(length, 4)
-    ids = torch.cat([tokens.ids, random_tokens(length, 4, seed=2).ids])
-    expected = logits_of(model, ids)
-    own = of_tokens(expected[0, length - 1 :], tokens.response_ids)
-    with relevance_mode(model, composite) as flow:
-        assert_close(logits_of(model, ids), expected, 1e-6)
-        with pytest.raises(LRP4RAGError, match="nothing was replayed"):
-            _ = flow.explained_logits
-        flow.push(tokens, random_weights(1, length))
-        assert_close(flow.explained_logits, own, 1e-6)
 
 
 @composites

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import accelerate
-import numpy as np
 import pytest
 import torch
 
-from lrp4rag.lrp import Flow, recording, relevance_mode, stream
+from lrp4rag.lrp import recording, relevance_mode
 from lrp4rag.lrp.memory import Budget, Sizes
-from lrp4rag.lrp.readout import Target
 from lrp4rag.reader.placement import devices_of, input_device, is_away, visiting_bytes, weight_of
 from lrp4rag.util.errors import LRP4RAGError
-from tests.lrp.checks import NAMES, assert_close, model_of, random_weights
-from tests.lrp.tiny_families import build
-from tests.tiny import random_tokens, tiny_llama
+from tests.lrp.checks import assert_close, model_of, random_weights, reference_of
+from tests.lrp.entry_points import assert_agree
+from tests.tiny import Tokens, random_tokens, tiny_llama
 
 TOKENS = random_tokens(13, 5)
 
@@ -32,60 +30,39 @@ def on_disk(model: Any, folder: Path, *kept: str) -> Any:
     return accelerate.dispatch_model(placed, where, offload_dir=str(folder))
 
 
-def in_memory(model: Any) -> Any:
-    """A copy whose weights are in a dictionary, from which they are loaded."""
-    return accelerate.cpu_offload(copy.deepcopy(model), execution_device=torch.device("cpu"))
+def assert_reads_as(placed: Any, name: str, composite: str = "attnlrp") -> None:
+    """Relevance by every way through the placed model is that of the plain one, also in Hugging Face's
+    `generate`; nothing stays loaded."""
+    tokens, _, expected = reference_of(name, composite)
+    before = [is_away(module) for module in placed.modules()]
+    with relevance_mode(placed, composite) as flow:
+        assert_agree(flow, tokens, expected)
+        prompt, weights = tokens.prompt_ids, random_weights(2, 17)
+        with recording(flow, weights) as record:
+            ids = torch.tensor([prompt])
+            output = placed.generate(ids, stopping_criteria=[record], max_new_tokens=3, do_sample=False)
+        written = Tokens(prompt, tuple(output[0, 17:].tolist()))
+        assert_close(torch.from_numpy(record.relevance[:, 0]), flow.push(written, weights).float(), 1e-5)
+    assert [is_away(module) for module in placed.modules()] == before
 
 
-def everything(flow: Flow) -> dict[str, torch.Tensor]:
-    """Relevance by every way through a model."""
-    weights = random_weights(2, 13, seed=3)
-    targets = [Target("response"), Target("largest"), Target("mean"), Target("response", (3,))]
-    prefix = flow.prefix(TOKENS.prompt_ids, weights)
-    streamed = list(stream(flow, TOKENS.prompt_ids, weights, max_new_tokens=4, stop_ids=()))
-    found = {
-        "push": flow.read(TOKENS, weights, targets),
-        "pull": flow.pull(TOKENS),
-        "deeper": flow.pull(TOKENS, layer=1, all_columns=True),
-        "prefix": prefix.push(TOKENS.response_ids),
-        "stream": torch.from_numpy(np.stack([one.relevance for one in streamed])),
-        "batch": torch.cat(flow.push_batch([TOKENS, TOKENS], [weights, weights])),
-    }
-    with recording(flow, weights) as record:
-        ids = torch.tensor([TOKENS.prompt_ids])
-        flow.model.generate(ids, stopping_criteria=[record], max_new_tokens=3, do_sample=False)
-    return found | {"recording": torch.from_numpy(record.relevance)}
-
-
-@pytest.mark.parametrize("name", NAMES)
+# Without and with biases, fused, tied with soft caps, with experts.
+@pytest.mark.parametrize("name", ["llama", "qwen2", "phi3", "gemma2", "qwen3_moe"])
 def test_relevance_of_layers_on_disk_is_that_of_the_plain_model(name: str, tmp_path: Path) -> None:
     placed = on_disk(model_of(name), tmp_path / "weights")
     assert all(is_away(layer) or not layer._parameters for layer in placed.model.layers.modules())
-    with relevance_mode(model_of(name)) as plain, relevance_mode(placed) as flow:
-        expected, found = everything(plain), everything(flow)
-    for what, values in expected.items():
-        assert_close(found[what], values, 1e-12)
-    assert is_away(placed.model.layers[0].self_attn.o_proj)  # nothing stays loaded
+    assert_reads_as(placed, name)
 
 
 @pytest.mark.parametrize("composite", ["paper", "cp_lrp"])
 def test_so_is_that_of_layers_that_are_loaded_from_memory(composite: str) -> None:
-    model = build("qwen2")
-    placed = in_memory(model)
-    with relevance_mode(model, composite) as plain, relevance_mode(placed, composite) as flow:
-        expected, found = everything(plain), everything(flow)
-    for what, values in expected.items():
-        assert_close(found[what], values, 1e-12)
+    placed = accelerate.cpu_offload(copy.deepcopy(model_of("qwen2")), execution_device=torch.device("cpu"))
+    assert_reads_as(placed, "qwen2", composite)
 
 
 @pytest.mark.parametrize("kept", [("model.layers.0", "model.embed_tokens"), ("lm_head", "model.layers.2")])
 def test_a_part_of_the_layers_may_be_away(kept: tuple[str, ...], tmp_path: Path) -> None:
-    model = tiny_llama(biased=True)
-    placed = on_disk(model, tmp_path / "weights", *kept)
-    with relevance_mode(model) as plain, relevance_mode(placed) as flow:
-        expected, found = everything(plain), everything(flow)
-    for what, values in expected.items():
-        assert_close(found[what], values, 1e-12)
+    assert_reads_as(on_disk(model_of("llama_biased"), tmp_path / "weights", *kept), "llama_biased")
 
 
 def test_hooks_are_there_after_the_mode_as_they_were(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.streaming import Sampling, recording, running_below, stream
 from lrp4rag.util.errors import InputError, LRP4RAGError
-from tests.lrp.checks import composites, model_of, random_weights, some_families, state_of
+from tests.lrp.checks import model_of, random_weights, some_families, some_families_and_composites, state_of
 from tests.tiny import Tokens, random_tokens
 
 PROMPT = random_tokens(19, 1).prompt_ids
@@ -27,8 +27,7 @@ def assert_equal(actual: np.ndarray, expected: torch.Tensor) -> None:
     assert error < 1e-5
 
 
-@some_families
-@composites
+@some_families_and_composites
 def test_stream_and_recording_equal_generation_and_the_replay_of_it(name: str, composite: str) -> None:
     model, weights = model_of(name), random_weights(3, 19)
     expected = generate(model)
@@ -77,15 +76,6 @@ def test_sampling_inside_generate_and_its_batch(llama) -> None:
             assert_equal(record.relevance[:, row], whole)
 
 
-def test_a_recorded_generation_can_be_stopped(llama) -> None:
-    with relevance_mode(llama) as flow:
-        stop = lambda relevance: relevance.shape[-1] == 3  # noqa: E731
-        with recording(flow, random_weights(1, 19), stop=stop) as record:
-            output = generate(llama, stopping_criteria=[record])
-    assert output.shape[1] == 19 + 3
-    assert record.relevance.shape == (1, 1, 3)
-
-
 @pytest.mark.parametrize("given", [False, True], ids=["the model's", "this call's"])
 def test_after_the_end_of_a_sequence_relevance_is_nan(
     llama, given: bool, monkeypatch: pytest.MonkeyPatch
@@ -99,12 +89,12 @@ def test_after_the_end_of_a_sequence_relevance_is_nan(
         options["eos_token_id"] = end
     else:
         monkeypatch.setattr(llama.generation_config, "eos_token_id", end)
-    stop_ids = [end] if given else None
-    with (
-        relevance_mode(llama) as flow,
-        recording(flow, random_weights(1, 19), stop_ids=stop_ids) as record,
-    ):
-        generate(llama, ids, stopping_criteria=[record], **options)
+    before, stop_ids = state_of(llama), [end] if given else None
+    with relevance_mode(llama) as flow:
+        with recording(flow, random_weights(1, 19), stop_ids=stop_ids) as record:
+            generate(llama, ids, stopping_criteria=[record], **options)
+        assert llama(IDS.expand(3, -1)).logits.shape[0] == 3  # plain again
+    assert state_of(llama) == before
     known = np.isfinite(record.relevance[0])
     last = first[0].tolist().index(end)
     assert last < 7
@@ -112,16 +102,7 @@ def test_after_the_end_of_a_sequence_relevance_is_nan(
     assert known[1].all()
 
 
-def test_the_model_is_restored_and_plain_after_a_recording(llama) -> None:
-    before = state_of(llama)
-    with relevance_mode(llama) as flow:
-        with recording(flow, random_weights(1, 19)):
-            pass
-        assert llama(IDS.expand(3, -1)).logits.shape[0] == 3
-    assert state_of(llama) == before
-
-
-def test_a_stream_stops_where_it_is_told(llama) -> None:
+def test_streams_and_recordings_stop_where_they_are_told(llama) -> None:
     weights = random_weights(1, 19)
     with relevance_mode(llama) as flow:
         whole = list(stream(flow, PROMPT, weights, max_new_tokens=8))
@@ -131,6 +112,9 @@ def test_a_stream_stops_where_it_is_told(llama) -> None:
         assert len(ended) == [token.id for token in whole].index(whole[2].id)
         never = stream(flow, PROMPT, weights, max_new_tokens=8, stop=running_below(-1e9, 2))
         assert len(list(never)) == 8
+        with recording(flow, weights, stop=lambda relevance: relevance.shape[-1] == 3) as record:
+            assert generate(llama, stopping_criteria=[record]).shape[1] == 19 + 3
+        assert record.relevance.shape == (1, 1, 3)
         always = stream(flow, PROMPT, weights, max_new_tokens=8, stop=running_below(1e9, 2))
         assert len(list(always)) == 2
 

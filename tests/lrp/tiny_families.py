@@ -76,6 +76,9 @@ _QWEN3_MOE = _MOE | {
 
 FAMILIES: dict[str, TinyFamily] = {
     "llama": TinyFamily("LlamaForCausalLM", "LlamaRMSNorm"),
+    "llama_biased": TinyFamily(
+        "LlamaForCausalLM", "LlamaRMSNorm", {"attention_bias": True, "mlp_bias": True}
+    ),
     "mistral": TinyFamily("MistralForCausalLM", "MistralRMSNorm", {"sliding_window": WINDOW, "head_dim": 12}),
     "qwen2": TinyFamily("Qwen2ForCausalLM", "Qwen2RMSNorm", _QWEN_WINDOW),
     "qwen3": TinyFamily("Qwen3ForCausalLM", "Qwen3RMSNorm", _QWEN_WINDOW | {"head_dim": 12}),
