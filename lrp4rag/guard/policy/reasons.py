@@ -1,4 +1,4 @@
-"""`REASONS`: each reason of a decision in a row, with the finding that gives it and the texts that tell it."""
+"""`REASONS`: each reason of a decision, with the finding that gives it and the texts that tell it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_it_prints_a_table_of_each_generator_and_writes_the_record(
 def test_bad_input_is_told(run, signals: Path, tmp_path: Path) -> None:
     bare = store_of(tmp_path / "bare", examples(20)).folder
     for options, words in (
-        (["--store", bare], "has no signals; extract them (parts relevance,signals,states)"),
+        (["--store", bare], "has no signals; extract them"),
         (["--store", signals, "--feature", "nothing"], "unknown token feature 'nothing'; choose from"),
         (["--store", signals, "--profile", "none", "--profile", "norms"], "name it alone"),
         (["--store", signals, "--generator", "g9"], "no responses of 'g9'; there are: g1, g2"),
