@@ -49,7 +49,7 @@ class LocalChat:
     def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
         import torch
 
-        from lrp4rag.reader.prompted import prompted_together
+        from experiments.systems.prompted import prompted_together
 
         if not messages:
             return []
@@ -63,7 +63,7 @@ class LocalChat:
     def replies(
         self, messages: Sequence[str], *, max_tokens: int, temperature: float, seed: int
     ) -> list[str]:
-        from lrp4rag.reader.prompted import prompted_together
+        from experiments.systems.prompted import prompted_together
 
         prompt, rest = prompted_together(self.reader, [self.reader.encode_message(text) for text in messages])
         return prompt.sample(rest, max_new_tokens=max_tokens, temperature=temperature, seed=seed)

@@ -78,7 +78,7 @@ def sample_settings(resources: Resources) -> dict[str, Any]:
 
 
 def _drawn(prompts: list[Example], resources: Resources) -> list[Samples]:
-    from lrp4rag.reader.prompted import Prompted
+    from experiments.systems.prompted import Prompted
 
     made = []
     for example in prompts:

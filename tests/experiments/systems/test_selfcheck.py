@@ -9,6 +9,7 @@ import pytest
 
 from experiments.systems import selfcheck
 from experiments.systems.ngrams import NGrams
+from experiments.systems.prompted import Prompted
 from experiments.systems.resources import Resources
 from experiments.systems.selfcheck import (
     Samples,
@@ -19,7 +20,6 @@ from experiments.systems.selfcheck import (
     unlike,
 )
 from lrp4rag.example import Label
-from lrp4rag.reader.prompted import Prompted
 from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import ScriptedChat, rows_of, stand_in, towns
 from tests.tiny import bridge_example

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from transformers import MistralConfig, MistralForCausalLM
 
-from lrp4rag.reader import Reader, load_reader, prompted
-from lrp4rag.reader.prompted import Noise, Prompted, prompted_together
+from experiments.systems import prompted
+from experiments.systems.prompted import Noise, Prompted, prompted_together
+from lrp4rag.reader import Reader, load_reader
 from lrp4rag.util.errors import InputError
 from tests.tiny import random_tokens, save_tiny_reader, tiny_config, tiny_llama
 
