@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from lrp4rag.report.figure_text import drawing, label, png_of, save_as
+from experiments.figures.text import png_of, save_as
+from lrp4rag.report.figure_text import drawing, label
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.text import safe_cell
 

@@ -31,6 +31,7 @@ from experiments.figures.style import (
     percent,
     themed,
 )
+from experiments.figures.text import SYMBOLS
 from experiments.paper.context import Context, Exhibit, Note
 from experiments.paper.significance import (
     ALPHA,
@@ -45,7 +46,6 @@ from experiments.paper.subset import Subset
 from experiments.paper.sweep import row_means
 from experiments.paper.thresholds import vectors_of
 from lrp4rag.features.parts import MATRIX
-from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import bracketed, number, p_value
 from lrp4rag.training.metrics import Draws
 

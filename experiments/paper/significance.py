@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, mannwhitneyu, rankdata
 
 from experiments.figures.style import legend_below, panels, percent, themed
+from experiments.figures.text import SYMBOLS
 from experiments.metrics import bootstrap
-from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.util.errors import InputError
 
 Values = NDArray[np.float64]

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 
 from experiments.cache import Cell, Task
 from experiments.figures.style import PUBLISHED, legend_below, not_stored, panels, themed
+from experiments.figures.text import SYMBOLS
 from experiments.paper.context import Context, Exhibit, Note
 from experiments.paper.subset import Subset
 from experiments.paper.sweep import SCALINGS, Scaling, ThresholdMethod, threshold_method
 from experiments.published import BEST_THRESHOLDS
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import METRICS, number, with_interval
 
 STRIDE = 2

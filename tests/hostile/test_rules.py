@@ -96,7 +96,7 @@ def test_only_one_place_writes() -> None:
         "lrp4rag/classifiers/folder.py",
         "lrp4rag/reader/weights.py",
     }
-    assert callers("?.savefig") == {"lrp4rag/report/figure_text.py"}
+    assert callers("?.savefig") == {"experiments/figures/text.py", "lrp4rag/report/figure_text.py"}
     assert callers("?.mkdtemp", "mkdtemp") == {"experiments/systems/resources.py"}  # a folder of the system's
     assert callers("?.rmtree") <= {"lrp4rag/util/files.py", "lrp4rag/reader/weights.py"}
 

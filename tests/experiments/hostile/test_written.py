@@ -23,6 +23,7 @@ from PIL import Image
 
 from experiments.figures import cost, results, save, save_table
 from experiments.figures.style import legend_below, panels, themed
+from experiments.figures.text import SYMBOLS
 from experiments.metrics import Reliability
 from experiments.paper.page import render
 from experiments.paper.run import SECTIONS
@@ -31,7 +32,6 @@ from experiments.study.study import Study
 from experiments.systems.comparison import page as compare_page
 from experiments.systems.comparison.compare import Comparison, Cost, Costs, Plan
 from experiments.systems.resources import Choices
-from lrp4rag.report.figure_text import SYMBOLS
 from lrp4rag.report.numbers import markdown
 from lrp4rag.util.text import safe_cell, surrogate_in, visible
 from tests.experiments.hostile.written import (
