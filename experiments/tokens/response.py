@@ -6,12 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiments.tokens.features import TOKEN_FEATURES
 from experiments.tokens.pulled import concentration, positive_shares, sentence_features
+from lrp4rag.claims.words import stop_words
 from lrp4rag.features.record import Record, Values
-from lrp4rag.features.units import TOKEN_WINDOW, content_tokens, sentence_numbers, smoothed
+from lrp4rag.features.units import TOKEN_WINDOW, sentence_numbers, smoothed
+from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.text import WORD
 
 TOP_TOKENS = 10
 
@@ -23,6 +27,15 @@ class Pooling:
     name: str
     of: Callable[[Values, Record], float]
     definition: str
+
+
+def content_tokens(record: Record) -> NDArray[np.bool_]:
+    """Which tokens are of content words (t,): words that are no English stop words. Function words are
+    predicted from grammar rather than from the passages (fragments of SIRG: arXiv 2601.03052)."""
+    response = record.encoded.response
+    words = [match.span() for match in WORD.finditer(response) if match[0].lower() not in stop_words()]
+    inside: NDArray[np.bool_] = tokens_in(record.encoded.response_offsets, words)
+    return inside
 
 
 def _content(values: Values, record: Record) -> float:

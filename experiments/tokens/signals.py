@@ -11,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from experiments.tokens.likelihood import Likelihood, logprob_of
 from experiments.tokens.trace import Trace, Tracer, trace_of
 from lrp4rag.lrp.attribution import segment_weights
 from lrp4rag.lrp.composites import CP_LRP, Composite
 from lrp4rag.lrp.families import one_stack
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.prefix import Prefix
-from lrp4rag.lrp.readout import Likelihood, logprob_of, target_named
+from lrp4rag.lrp.readout import target_named
 from lrp4rag.lrp.relevance import as_array
 from lrp4rag.lrp.replay import FinalState
 from lrp4rag.lrp.rules import accumulate

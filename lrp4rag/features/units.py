@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lrp4rag.claims.words import stop_words
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.util.sentences import sentences_in
-from lrp4rag.util.text import WORD
 
 TOKEN_WINDOW = 17
 """Tokens, about a clause: single tokens are noisy, and hallucinated spans are rarely one token long."""
@@ -49,12 +47,3 @@ def ends_of(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
         if numbers[k + 1] == numbers[k]:
             ends[k] = ends[k + 1]
     return ends
-
-
-def content_tokens(record: Record) -> NDArray[np.bool_]:
-    """Which tokens are of content words (t,): words that are no English stop words. Function words are
-    predicted from grammar rather than from the passages (fragments of SIRG: arXiv 2601.03052)."""
-    response = record.encoded.response
-    words = [match.span() for match in WORD.finditer(response) if match[0].lower() not in stop_words()]
-    inside: NDArray[np.bool_] = tokens_in(record.encoded.response_offsets, words)
-    return inside

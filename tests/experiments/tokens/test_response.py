@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.tokens.features import TOKEN_FEATURES
-from experiments.tokens.response import POOLINGS, PROMPT_FEATURES, response_features
-from lrp4rag.features.units import content_tokens
+from experiments.tokens.response import POOLINGS, PROMPT_FEATURES, content_tokens, response_features
 from lrp4rag.util.errors import InputError
 from tests.experiments.tokens.records import random_record, record_of, without_tokens
 
