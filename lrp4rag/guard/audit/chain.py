@@ -90,7 +90,7 @@ def key_hex(key: Ed25519PublicKey) -> str:
 
 
 def _create(path: Path) -> None:
-    """Two processes may do so at once: the first one's stays, and is never seen half-written."""
+    """Write a new key. Of two processes that do so at once, the first one's stays, never half-written."""
     if not path.parent.is_dir():
         raise InputError("its folder does not exist", path=path)
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -188,7 +188,7 @@ def sign(
 
 
 def _signed_bytes(content: dict[str, Any]) -> bytes:
-    """Named, so that a signature of the key for something else is none of a checkpoint."""
+    """Prefix the content with its purpose, so that no other signature of the key is one of a checkpoint."""
     return b"lrp4rag audit checkpoint 1\n" + canonical(content)
 
 
@@ -243,7 +243,7 @@ def named_texts(record: object) -> dict[str, Any]:
 
 
 def is_erased(connection: Connection, sequence: int) -> bool:
-    """Whether a later entry says that this one's texts were deleted."""
+    """Return whether a later entry says that this one's texts were deleted."""
     return bool(connection.scalar(_ERASED, {"sequence": sequence}))
 
 

@@ -79,7 +79,7 @@ TEXTS = Table(
     Column("salt", Text, nullable=False),
     Column("text", Text, nullable=False),
 )
-"""What may be erased. `text` is a JSON string: PostgreSQL's texts cannot hold U+0000."""
+"""Texts, which may be erased. `text` is a JSON string: PostgreSQL's texts cannot hold U+0000."""
 
 CHECKPOINTS = Table(
     "audit_checkpoints",

@@ -23,7 +23,7 @@ JSON: TypeAlias = bool | int | float | str | Sequence["JSON"] | Mapping[str, "JS
 DEEPEST = 64
 """Levels that objects and lists may stand in each other."""
 _SAFE = 2**53
-"""From here on a double, which is what JSON's numbers are, does not hold every integer."""
+"""The first integer beyond which doubles, JSON's numbers, do not hold each one."""
 
 
 def canonical(value: JSON) -> bytes:
@@ -87,7 +87,7 @@ def salted_hash(salt: object, text: object) -> str | None:
 
 
 NOTHING = "0" * 64
-"""What the first entry, and the first checkpoint, names as the one before."""
+"""The hash that the first entry, and the first checkpoint, names as the one before."""
 ERASURE, EXPIRY = "erasure", "expiry"
 """Kinds of entries that only the log itself writes: texts of one entry, or of all before a time, deleted."""
 LARGEST = 2**20
@@ -156,7 +156,7 @@ def entry_of(row: Row[Any]) -> Entry:
 
 
 def searched(record: dict[str, Any]) -> dict[str, Any]:
-    """What is repeated in columns."""
+    """The fields of a record that columns repeat."""
     kind = record.get("kind")
     subject = {ERASURE: "of", EXPIRY: "before"}.get(str(kind))
     return {"id": record["id"], "kind": kind, "subject": record.get(subject) if subject else None}

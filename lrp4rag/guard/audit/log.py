@@ -92,7 +92,7 @@ class AuditLog:
 
     @property
     def files(self) -> list[Path]:
-        """Of an SQLite log: no output may have the name of one."""
+        """The files of an SQLite log, in whose place no output may be written."""
         return self._database.files
 
     def append(self, record: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> Entry:

@@ -1,4 +1,4 @@
-"""Whether a log is as it was written: every entry, every checkpoint, every text that is kept."""
+"""Verify that a log is as it was written: every entry, every checkpoint, every text that is kept."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Verification:
 
     @property
     def unsigned(self) -> int:
-        """How many entries come after the last checkpoint."""
+        """The number of entries after the last checkpoint."""
         return max(0, self.entries - (self.last.sequence if self.last else 0))
 
 

@@ -28,7 +28,7 @@ Load = Callable[[], tuple[Model | None, Reader]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a worker analyses a response."""
+    """The settings of a worker that analyses."""
 
     load: Load
     policy: Policy | None

@@ -23,7 +23,7 @@ Load = Callable[[int], Reader]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a worker gets its reader, and what it makes of each response."""
+    """The settings of a worker that extracts: its reader, and the parts of each response."""
 
     load: Load
     composite: str

@@ -17,7 +17,7 @@ from lrp4rag.util.errors import InputError, LRP4RAGError
 GROUPS_PER_TASK = 16
 """Groups that an actor gets at a time, and does again where it died; fewer where there are few."""
 RESTARTS = 5
-"""How often Ray starts an actor again: a response that kills each worker ends the run."""
+"""Restarts of an actor by Ray: a response that kills each worker ends the run."""
 Rows = list[dict[str, Any]]
 
 
@@ -39,13 +39,13 @@ class Workers:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """As options of Ray's tasks and actors."""
+        """Options of Ray's tasks and actors."""
         memory = {} if self.memory is None else {"memory": self.memory}
         return {"num_cpus": self.cpus, "num_gpus": int(self.gpu), **memory}
 
     @property
     def room(self) -> int:
-        """How many fit the machines that the cluster has now."""
+        """The number that fits the machines that the cluster has now."""
         import ray
 
         needs = {"CPU": self.cpus, "GPU": int(self.gpu), "memory": self.memory or 0}
@@ -57,7 +57,7 @@ class Workers:
 
 
 def has_gpu() -> bool:
-    """Whether a machine of the cluster has a GPU."""
+    """Return whether a machine of the cluster has a GPU."""
     import ray
 
     return bool(ray.cluster_resources().get("GPU", 0))  # type: ignore[no-untyped-call]

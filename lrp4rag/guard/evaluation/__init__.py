@@ -1,1 +1,1 @@
-"""What a detector and a policy are worth on labelled examples, and whether that is less than it was."""
+"""Evaluation of a detector and a policy on labelled examples, and its comparison with an earlier one."""

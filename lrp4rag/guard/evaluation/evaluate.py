@@ -170,7 +170,7 @@ def _results(
 def _localisation(
     assessments: Sequence[Assessment], rows: Rows, threshold: float, resamples: int
 ) -> Localisation | None:
-    """Of a model that scores tokens, where there are enough sources for the controls to learn from."""
+    """Locate by a model that scores tokens, where the controls have enough sources to learn from."""
     scores = [assessment.scores for assessment in assessments if assessment.scores is not None]
     marks = assessments[0].marks
     if marks is None or len(scores) < len(assessments):

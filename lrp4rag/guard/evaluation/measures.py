@@ -1,4 +1,4 @@
-"""What labelled examples measure of a detector and a policy: of verdicts, sentences, spans and decisions."""
+"""Measures of a detector and a policy on labelled examples: of verdicts, sentences, spans and decisions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MEASURES = {
     "served": Measure("served", "neither"),
     "faithfulness": Measure("mean faithfulness", "neither"),
 }
-"""By their names in JSON. Verdicts are measured on the examples that have result."""
+"""By their names in JSON. Verdicts are measured on the examples that have one."""
 _OF_VERDICTS = ("auroc", "balanced_accuracy", "accuracy", "precision", "recall", "f1")
 
 
@@ -105,7 +105,7 @@ def measures_of(results: Sequence[Result], *, resamples: int = RESAMPLES) -> Met
 
 
 def flagged_by_kind(examples: Sequence[Example], results: Sequence[Result]) -> dict[str, Share]:
-    """Of the examples with a verdict that have a label of a kind, how many are flagged; empty where labels
+    """Count the flagged of the examples with a verdict that have a label of a kind; empty where labels
     have no kinds."""
     kinds: dict[str, list[bool]] = {}
     for example, result in zip(examples, results, strict=True):

@@ -18,7 +18,7 @@ from lrp4rag.util.errors import InputError
 
 State = Literal["passes", "not ruled out", "fails", "undefined", "not gated"]
 ROUNDING = 1e-9
-"""What sums of floats may differ by: 1.0 - 0.95 is more than 0.05 to them."""
+"""The tolerance of sums of floats: 1.0 - 0.95 is more than 0.05 to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def paired(results: Sequence[Result], before: Sequence[Result]) -> Pairs:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """What differs, by name: (before, now); None for what is not known."""
+    """Return what differs, by name: (before, now); None for an unknown value."""
     names = dict.fromkeys((*now, *before))
     return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
 

@@ -44,7 +44,7 @@ def print_evaluation(
 
 
 def kinds_table(kinds: Mapping[str, Share]) -> Table:
-    """How many responses with a label of each kind are flagged."""
+    """Tabulate how many responses with a label of each kind are flagged."""
     table = Table(title="Kinds of hallucination", title_justify="left", title_style="bold", box=None)
     for name in ("", "responses", "flagged"):
         table.add_column(name, justify="right" if name else "left")
@@ -54,7 +54,7 @@ def kinds_table(kinds: Mapping[str, Share]) -> Table:
 
 
 def decisions(evaluation: Evaluation, policy: str, measures: Metrics) -> RenderableType:
-    """What the policy does with the answers, what its errors are, and measures that no table above has."""
+    """Show the policy's actions and errors, and the measures that no table above has."""
     rows = [result.row for result in evaluation.results]
     names = ("faithfulness", "sentence_f1", "span_f1", "with_verdict")
     words = [
@@ -87,7 +87,7 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
 
 
 def _abstained(evaluation: Evaluation) -> list[RenderableType]:
-    """How many rows have no verdict and why, and metrics of the others."""
+    """Count the rows without a verdict by reason, and show metrics of the others."""
     many = len(evaluation.abstained)
     note = f"{many} are unlike the training data: analyse gives no verdict on them. --json lists them all."
     by_facet: dict[str, list[str]] = {}

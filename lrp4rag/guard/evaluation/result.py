@@ -18,7 +18,7 @@ from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import Count, Probability
 
 Outcome = Literal["judged", "abstained", "failed"]
-"""It has a verdict; it is unlike the training data; it could not be read."""
+"""With a verdict; unlike the training data; not readable."""
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 Span = tuple[Count, Count]
 
@@ -62,7 +62,7 @@ class Result(BaseModel):
 
     @classmethod
     def of(cls, example: Example, verdict: Verdict | None, assessment: Assessment, why: str = "") -> Result:
-        """Of a labelled example, and without a verdict `why` it has none."""
+        """Build the result of a labelled example; without a verdict, `why` says the reason."""
         outcome: dict[str, object] = {"outcome": "failed", "why": why, "spans": (), "sentences": ()}
         if verdict is not None:
             facets = ", ".join(feature.facet for feature in verdict.unlike if feature.decides)
@@ -98,28 +98,28 @@ class Result(BaseModel):
 
     @property
     def right(self) -> bool | None:
-        """Whether the verdict is that of the labels; None where there is none."""
+        """True where verdict and labels agree; None without a verdict."""
         return None if self.flagged is None else self.flagged == self.hallucinated
 
     @property
     def row(self) -> Row:
-        """What was done with it."""
+        """The decision as a row of a simulation."""
         return Row(self.action, self.hallucinated, self.generator)
 
     @property
     def located(self) -> bool:
-        """Whether its labels say where: one over the whole response only says that it is hallucinated."""
+        """True where its labels say where: one over the whole response only says that it is hallucinated."""
         return (0, self.length) not in self.labels
 
     def overlaps(self) -> tuple[Overlap, Overlap]:
-        """Of its characters, and of its sentences: those that are suspect, labelled, and both."""
+        """Count its characters, and its sentences, that are suspect, labelled, and both."""
         suspect = np.array([flag for *_, flag in self.sentences], dtype=bool)
         labelled = tokens_in([(start, end) for start, end, _ in self.sentences], self.labels)
         return characters(self.spans, self.labels, self.length), sentences(suspect, labelled)
 
 
 def judged_hash(example: Example) -> str:
-    """Of everything that verdicts and decisions rest on, whatever its id and labels."""
+    """Hash everything that verdicts and decisions rest on, which id and labels are not."""
     sources = [asdict(part) for part in example.sources]
     places = [asdict(part) for part in example.spans]
     looked_at = [example.question, sources, example.prompt, places, example.response, example.generator]

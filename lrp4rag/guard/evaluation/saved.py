@@ -24,7 +24,7 @@ HOW = "make one with: lrp4rag evaluate DATA --out FILE"
 
 
 class Saved(BaseModel):
-    """What is read of a file; the rest of it is for people."""
+    """The part of a file that is read; the rest is for people."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -55,7 +55,7 @@ def read_saved(path: Path) -> Saved:
 def made_with(
     evaluation: Evaluation, card: Card, name: str, policy: Policy, date: datetime | None = None
 ) -> dict[str, str | float | None]:
-    """What results depend on beside the examples. `name` is what the detector is called."""
+    """Collect what results depend on beside the examples. `name` is the detector's."""
     return {
         "lrp4rag": package_versions()["lrp4rag"],
         "detector": Path(name).name,

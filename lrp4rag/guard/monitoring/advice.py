@@ -1,4 +1,4 @@
-"""What to do next: which topics lack documents, which generator changed, what else did."""
+"""Advice on a drift: which topics lack documents, which generator changed, what else did."""
 
 from __future__ import annotations
 
@@ -129,6 +129,6 @@ def _name(change: Change) -> str:
 
 
 def _from_to(change: Change) -> str:
-    """As 0.43 to 0.61."""
+    """Write both values, as 0.43 to 0.61."""
     before, after = change.difference.before, change.difference.after
     return f"{value_words(change.measure, before)} to {value_words(change.measure, after)}"

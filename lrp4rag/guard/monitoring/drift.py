@@ -26,7 +26,7 @@ Family = Literal["outcome", "cause"]
 Value = float | bool | str | None
 
 GROUPS = ("topic", "generator")
-"""What answers are grouped by."""
+"""The fields by which answers are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Change:
 
     @property
     def size(self) -> float:
-        """How much it changed: of a relative measure, as a part of what it was."""
+        """The absolute change; of a relative measure, as a part of the value before."""
         value = abs(self.difference.value)
         if not self.measure.relative or value == 0:
             return value
@@ -256,7 +256,7 @@ def _change(measure: Measure, group: Group | None, before: _Sample, after: _Samp
 
 
 def _adjusted(changes: Sequence[Change], alpha: float, least: float) -> Iterator[Change]:
-    """With p-values adjusted within each family (Holm) and for its part of the level. What does not vary is
+    """Adjust p-values within each family (Holm) and for its part of the level. What does not vary is
     in no family: its test could not have found anything, whatever is true."""
     adjusted: dict[int, float] = {}
     for family, weight in _weights(changes).items():
@@ -271,7 +271,7 @@ def _adjusted(changes: Sequence[Change], alpha: float, least: float) -> Iterator
 
 
 def _weights(changes: Iterable[Change]) -> dict[str, float]:
-    """Of the families that there are; what others would have is theirs."""
+    """Weigh the families that there are; they share the weight of those that are not."""
     there = {change.family for change in changes if change.difference.varies}
     total = sum(WEIGHTS[name] for name in there)
     return {name: WEIGHTS[name] / total for name in WEIGHTS if name in there}

@@ -169,7 +169,7 @@ def _difference_record(difference: Difference) -> dict[str, Any]:
 
 
 def headline(drift: Drift) -> str:
-    """Whether there is drift, in a sentence."""
+    """Say in a sentence whether there is drift."""
     if not drift.drifted:
         return "No drift was found"
     outcomes = {change.direction for change in drift.drifted if change.family == "outcome"}
@@ -218,7 +218,7 @@ def _notes(drift: Drift) -> list[str]:
 
 
 def _skipped_words(drift: Drift) -> Iterable[str]:
-    """What was not compared, and why: groups are counted only."""
+    """Say what was not compared, and why; groups are counted only."""
     overall = [skipped for skipped in drift.skipped if skipped.group is None]
     if missing := [skipped.measure.name for skipped in overall if not sum(skipped.counts)]:
         yield f"not recorded: {', '.join(missing)}"
@@ -233,7 +233,7 @@ def _skipped_words(drift: Drift) -> Iterable[str]:
 
 
 def _assumptions(drift: Drift) -> list[str]:
-    """What the p-values rest on."""
+    """The assumptions of the p-values."""
     tested = sum(change.difference.varies for change in drift.changes)
     return [
         f"p is that of {tested} tests together (Holm): if nothing drifted, one of them or more is below "

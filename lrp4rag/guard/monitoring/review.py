@@ -104,7 +104,7 @@ def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: in
 
 
 def _grounded(answer: Answer) -> bool | None:
-    """What the detector says, where it does."""
+    """Return the detector's verdict, None without one."""
     if not answer.judged or answer.probability is None or answer.threshold is None:
         return None
     return answer.probability < answer.threshold
@@ -127,7 +127,7 @@ def _reason(answer: Answer, said: Mapping[str, Any] | None, opinion: bool | None
 
 
 def _dispute(answer: Answer, who: str, grounded: bool | None) -> str:
-    """What is said against a decision; empty for nothing."""
+    """Return the objection to a decision; empty without one."""
     if grounded is False and answer.served:
         return f"{who} hallucinated, and it was served"
     if grounded and not answer.served:
@@ -136,7 +136,7 @@ def _dispute(answer: Answer, who: str, grounded: bool | None) -> str:
 
 
 def _doubt_of(answer: Answer) -> str:
-    """What is doubtful about an answer that was served; empty for nothing."""
+    """Return the doubt about an answer that was served; empty without one."""
     if not answer.judged:
         return f"served without a verdict: {answer.reason}"
     if answer.action == "mark":
@@ -171,7 +171,7 @@ def _chosen(
 
 
 def _likelihood(answer: Answer) -> float:
-    """That it is hallucinated; what has no probability comes first."""
+    """The probability that it is hallucinated; 1 for answers without one."""
     return 1.0 if answer.probability is None else answer.probability
 
 
@@ -203,7 +203,7 @@ def render(reviews: ReviewList) -> RenderableType:
 
 
 def agreement_words(agreement: Agreement) -> str:
-    """How often detector and judge say the same, of answers that were drawn for it."""
+    """Say how often detector and judge agree on answers that were drawn for a second opinion."""
     count = agreement.answers + agreement.unanswered + agreement.unjudged
     words = f"Second opinions on {count} answers that were drawn: "
     if agreement.share is None:

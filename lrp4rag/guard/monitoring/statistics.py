@@ -16,7 +16,7 @@ from lrp4rag.guard.policy.simulate import Share
 RARE = 5
 """Expected answers of a category below which it is counted among the others."""
 Z = float(stats.norm.isf(0.025))
-"""Of a 95 % interval."""
+"""The normal quantile of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)

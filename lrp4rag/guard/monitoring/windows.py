@@ -23,12 +23,12 @@ _AGO = re.compile(r"([0-9]{1,4})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _BETWEEN = ".."
 HELP = "7d, 24h or 2w ago, an ISO 8601 date or time (UTC where it has no zone), or two of them: START..END"
-"""What a period may be."""
+"""The forms of a period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `start` until before `end`, both in UTC. Raises `InputError` where it would hold nothing."""
+    """The time from `start` until before `end`, both in UTC. Raises `InputError` for an empty one."""
 
     start: datetime
     end: datetime
@@ -65,7 +65,8 @@ def moment(text: str, now: datetime, field: str | None = None) -> datetime:
 
 
 def period(text: str, now: datetime, *, end: datetime | None = None, field: str | None = None) -> Period:
-    """From a moment until `end` (by default now), or between two. Raises `InputError` naming the field."""
+    """Parse a period: from a moment until `end` (by default now), or between two. Raises `InputError` naming
+    the field."""
     first, between, last = text.partition(_BETWEEN)
     start = moment(first, now, field)
     until = moment(last, now, field) if between else now if end is None else end
@@ -76,7 +77,7 @@ def period(text: str, now: datetime, *, end: datetime | None = None, field: str 
 
 
 def preceding(late: Period, lengths: int) -> Period:
-    """So many times as long, before it. Raises `InputError` where no calendar goes back that far."""
+    """Return the period before it, so many times as long. Raises `InputError` beyond all calendars."""
     try:
         return Period(late.start - lengths * late.length, late.start)
     except OverflowError:
@@ -98,7 +99,7 @@ ABSTAINED, UNAVAILABLE = "unlike training data", "unavailable"
 """Reasons of answers that have no verdict."""
 
 LARGEST_SCORE = 1e6
-"""Of a retrieval: a client may give any number, and one that is larger makes a mean of itself."""
+"""The largest score of a retrieval that counts: a client may give any, and a larger one would be the mean."""
 
 _Words = Annotated[str, Field(max_length=200)]
 
@@ -144,12 +145,12 @@ class Answer:
 
     @property
     def unlike(self) -> bool:
-        """Whether the detector abstained."""
+        """True where the detector abstained."""
         return bool(self.abstained) or self.reason == ABSTAINED
 
     @property
     def judged(self) -> bool:
-        """Whether there is a verdict behind it."""
+        """True where a verdict is behind it."""
         return not self.unlike and self.reason != UNAVAILABLE
 
 
@@ -164,7 +165,7 @@ class Window:
     unreadable: int = 0
 
     def versions(self, name: str) -> Counter[str]:
-        """How many answers were decided on by each version of the package, detector, reader or policy."""
+        """Count the answers of each version of the package, detector, reader or policy."""
         return Counter(value for answer in self.answers if (value := getattr(answer, name)) is not None)
 
 

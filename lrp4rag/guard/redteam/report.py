@@ -54,14 +54,14 @@ def _kind_row(results: Sequence[Result]) -> Record:
 
 
 def _share_row(results: Sequence[Result]) -> Record:
-    """How many cases have passed, as a share with its 95 % interval (Wilson)."""
+    """Count the cases that passed, with their share and its 95 % interval (Wilson)."""
     share = Share(sum(result.passed for result in results), len(results))
     low, high = share.interval or (None, None)
     return {"passed": share.part, "cases": share.count, "share": share.value, "low": low, "high": high}
 
 
 def _case_row(result: Result) -> Record:
-    """What was done with a case, whose hash is `case`; its `action` is null where it was not judged."""
+    """Record the decision on a case, whose hash is `case`; `action` is null where it was not judged."""
     return {
         "id": result.case.id,
         "kind": result.case.kind,
@@ -134,7 +134,7 @@ def page(record: Record, results: Sequence[Result]) -> str:
 
 
 def _names(source: Source) -> str:
-    """What is known of a passage beside its text."""
+    """List the names and the score of a passage."""
     names = {**source.names, **({} if source.score is None else {"score": source.score})}
     return ", ".join(f"{name}: {value}" for name, value in names.items())
 

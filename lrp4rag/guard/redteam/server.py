@@ -21,7 +21,7 @@ from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Probability, first_fault
 
 SECONDS = 120.0
-"""In which a case is to be judged."""
+"""Seconds in which a case is to be judged."""
 TRIES = 5
 LONGEST_WAIT = 60.0
 """Seconds between tries, whatever a server asks for."""
@@ -29,7 +29,7 @@ LARGEST_REPLY = 16 * 2**20
 """Bytes."""
 _TOKEN = re.compile("[!-~]+")
 Text = Annotated[str, Field(max_length=20_000)]
-"""Of a text with a limit, pydantic refuses half of a character too."""
+"""A bounded text, of which pydantic refuses half of a character too."""
 VERSIONS = ("package", "detector", "reader", "policy")
 
 
@@ -51,7 +51,7 @@ class _Verdict(BaseModel):
 
 
 class _Reply(BaseModel):
-    """Of a server's reply, what is read."""
+    """The part of a server's reply that is read."""
 
     decision: _Decision
     shown: str
@@ -68,7 +68,7 @@ class _Decided(BaseModel):
 
 
 class _Reason(BaseModel):
-    """What a problem document says."""
+    """The words of a problem document."""
 
     error: dict[str, Any] = Field(default_factory=dict)
     detail: str = ""
@@ -148,7 +148,7 @@ class ServerTarget:
         self._client.close()
 
     def _read_versions(self, id: str) -> dict[str, str]:
-        """As the server's audit log has them of a decision; none where it does not tell."""
+        """Read them of a decision in the server's audit log; none where it does not tell."""
         try:
             _, content = self._ask("GET", f"/v1/decisions/{id}")
             record = _Decided.model_validate(parse(content)).record

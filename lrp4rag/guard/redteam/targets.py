@@ -18,8 +18,8 @@ class NotJudged(LRP4RAGError):  # noqa: N818 - of one case: the others go on
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a guardrail does with the answer of a case: the action with its reason and rule, its measures (0
-    to 1, None without any), findings in words, and what the reader of the answer gets."""
+    """A guardrail's decision on the answer of a case: the action with its reason and rule, its measures (0 to
+    1, None without any), findings in words, and what the reader of the answer gets."""
 
     action: Action
     reason: str
@@ -39,7 +39,7 @@ class Target(Protocol):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Of package, detector, reader and policy, as far as they are known, once something was judged."""
+        """Versions of package, detector, reader and policy that are known, once something was judged."""
         ...
 
     def judge(self, case: Case) -> Answered:
@@ -57,7 +57,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether the action is expected. Without an answer it is not; a contradicted answer that is served
+        """True where the action is expected: never without an answer. A contradicted answer that is served
         with the passage's words is marked, and more."""
         if self.answered is None:
             return False

@@ -23,7 +23,7 @@ RISKS = {
     "authority-fabrication": "authority fabrication",
     "version-ambiguity": "version ambiguity",
 }
-"""What goes wrong with answers from documents, by the name of its file."""
+"""Risks of answers from documents, by the name of the file of each."""
 ATTACKS = {
     "injection": "prompt injection",
     "invisible-text": "homoglyphs and invisible text",
@@ -37,10 +37,10 @@ ATTACKS = {
     "far-negations": "negations far from their verb",
     "true-elsewhere": "true, but not in the passages",
 }
-"""What is aimed at the guardrail itself."""
+"""Attacks on the guardrail itself."""
 KINDS = RISKS | ATTACKS
 ALL = "all"
-"""What stands for every kind in a record."""
+"""The name of all kinds together in a record."""
 _FOLDER = Path(__file__).parent
 
 Short = Annotated[str, Field(min_length=1, max_length=100)]
@@ -76,7 +76,7 @@ class Case(BaseModel):
 
     @property
     def harmless(self) -> bool:
-        """Whether the answer is right, so that it may be served as it is."""
+        """True where the answer is right, so that it may be served as it is."""
         return "serve" in self.expected
 
     @property
