@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lrp4rag
-from lrp4rag import Detector, Example, load_examples
+from lrp4rag import Detector, Example
 from lrp4rag.classifiers.verdict import Verdict
 from lrp4rag.reader import Reader
 from tests.cli.plain_detector import plain_detector
@@ -50,18 +50,20 @@ MOST_FILES = 30
 PACKAGE = Path(lrp4rag.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["hallucinated.json", "contradictions.jsonl"])
-def test_a_verdict_runs_through_few_files(default_reader: Reader, name: str) -> None:
-    detector = Detector.load(reader=default_reader)
-    example = load_examples(PACKAGE.parent / "examples" / name)[0]
-    files = set[str]()
+@pytest.mark.parametrize(
+    ("response", "contradicted"),
+    [("It is 45 metres tall.", True), ("Robert Stevenson won a gold medal for it in Paris.", False)],
+)
+def test_a_verdict_runs_through_few_files(default_reader: Reader, response: str, contradicted: bool) -> None:
+    detector, files = Detector.load(reader=default_reader), set[str]()
+    example = Example(EXAMPLE.question, EXAMPLE.passages, response)
     sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
     try:
         verdict = detector.judge(example)
     finally:
         sys.setprofile(None)
     assert verdict.hallucinated
-    assert bool(verdict.contradictions) == (name == "contradictions.jsonl")
+    assert bool(verdict.contradictions) == contradicted
     own = {Path(file).relative_to(PACKAGE) for file in files if Path(file).is_relative_to(PACKAGE)}
     others = {str(file) for file in own if file.parts[0] not in ("lrp", "claims")}
     assert len(others) <= MOST_FILES, sorted(others)
