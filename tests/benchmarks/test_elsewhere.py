@@ -355,13 +355,3 @@ def test_what_the_detector_learned_from_is_refused(data: Path, tmp_path: Path, l
     result = run(data, tmp_path / "out")
     assert result.exit_code == 2
     assert not (tmp_path / "out" / "README.md").exists()
-
-
-def test_another_page_is_not_written_over(data: Path, tmp_path: Path, load: Load) -> None:
-    load()
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "README.md").write_text("Mine.")
-    result = run(data, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "did not write" in result.stderr
-    assert (tmp_path / "out" / "README.md").read_text() == "Mine."

@@ -105,11 +105,6 @@ def test_a_promise_that_is_broken_is_told(tmp_path: Path) -> None:
     assert page.row(promise, tmp_path)[2] == "**no**"
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_each_command_has_help(name: str) -> None:
-    assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
-
-
 # Arithmetic
 
 

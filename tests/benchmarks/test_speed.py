@@ -134,8 +134,3 @@ def test_the_first_call_of_a_way_does_not_count() -> None:
     found = harness.in_rounds({name: values.__next__ for name, values in calls.items()}, 2)
     assert found == {"a": [1, 2], "b": [3, 4]}
     assert harness.ratio([2, 6, 4], [1, 2, 4]) == 2
-
-
-@pytest.mark.parametrize("command", [devices, long_context, passes, precision, sharing, stream, verdict])
-def test_help_shows_examples(command: Any) -> None:
-    assert f"python -m {command.__name__}" in CliRunner().invoke(command.main, ["--help"]).output

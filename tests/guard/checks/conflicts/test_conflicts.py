@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.checks.__main__ import CONFLICT_CASES, conflict_figures, counterfactual_figures, share
+from benchmarks.checks.__main__ import CONFLICT_CASES, conflict_figures, counterfactual_figures
 from lrp4rag.guard.checks.check import CheckInput, Finding, OverBudget
 from lrp4rag.guard.checks.conflicts import Conflicts, prompt_note
 from lrp4rag.source import Source
@@ -234,8 +234,3 @@ def test_counterfactual_passages_are_counted_by_what_the_conflict_is_about(tmp_p
     figures = counterfactual_figures(tmp_path / "rows.json")
     assert figures["same_passage_recall"]["hits"] == 1
     assert figures["other_passage_recall"]["hits"] == figures["agreeing_false_alarms"]["hits"] == 0
-
-
-def test_shares_have_wilson_intervals() -> None:
-    assert (share(9, 10)["low"], share(9, 10)["high"]) == pytest.approx((0.5958, 0.9821), abs=1e-3)
-    assert share(0, 0)["value"] is None
