@@ -82,10 +82,8 @@ async def _judge(server: State, body: JudgeRequest, by: str, *, admitted: bool =
 
 
 def _labels(server: State, body: JudgeRequest, *, sentences: int | None = None) -> dict[str, Any]:
-    sources, names = (
-        [row.source for row in body.passages],
-        {"topic": body.topic, "generator": body.generator},
-    )
+    sources = [row.source for row in body.passages]
+    names = {"topic": body.topic, "generator": body.generator}
     return labels(server.settings, sources, body.response, sentences=sentences, **names)
 
 

@@ -10,7 +10,6 @@ from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.report.assets import SERVER_SCRIPTS, SERVER_STYLES, asset, content_policy, joined
 from lrp4rag.report.templates import html_template
-from lrp4rag.util.hashes import hash_of
 
 HEADERS = {
     "Content-Security-Policy": content_policy(
@@ -21,22 +20,18 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-cache",
 }
-FOREVER = "public, max-age=31536000, immutable"
-"""Of a file whose name changes with what is in it."""
 
 
 def add(app: FastAPI, settings: Settings) -> None:
     """The routes of the page of a server."""
     files = {
         "icon.svg": (asset("icon.svg"), "image/svg+xml"),
-        _named("page", "css", joined(SERVER_STYLES)): (joined(SERVER_STYLES), "text/css"),
-        _named("page", "js", joined(SERVER_SCRIPTS)): (joined(SERVER_SCRIPTS), "text/javascript"),
+        "page.css": (joined(SERVER_STYLES), "text/css"),
+        "page.js": (joined(SERVER_SCRIPTS), "text/javascript"),
     }
-    _, style, script = files
     page = html_template("web/server.html.j2").render(
-        style=style,
-        script=script,
         asks=settings.demo or settings.upstream is not None,
         tokens=bool(settings.tokens),
         model=settings.model or "",
@@ -44,21 +39,15 @@ def add(app: FastAPI, settings: Settings) -> None:
 
     @app.get("/", include_in_schema=False)
     async def index() -> HTMLResponse:
-        return HTMLResponse(page, headers={**HEADERS, "Cache-Control": "no-cache"})
+        return HTMLResponse(page, headers=HEADERS)
 
     @app.get("/docs", include_in_schema=False)
     async def routes() -> HTMLResponse:
-        found = html_template("web/routes.html.j2").render(style=style, api=app.openapi())
-        return HTMLResponse(found, headers={**HEADERS, "Cache-Control": "no-cache"})
+        return HTMLResponse(html_template("web/routes.html.j2").render(api=app.openapi()), headers=HEADERS)
 
     @app.get("/page/{name}", include_in_schema=False)
     async def file(name: str) -> Response:
         if name not in files:
             raise Problem(404, "Not found", "the page has no file of this name")
         content, kind = files[name]
-        cached = "no-cache" if name == "icon.svg" else FOREVER
-        return Response(content, media_type=kind, headers={**HEADERS, "Cache-Control": cached})
-
-
-def _named(stem: str, suffix: str, content: str) -> str:
-    return f"{stem}-{hash_of(content)[:12]}.{suffix}"
+        return Response(content, media_type=kind, headers=HEADERS)

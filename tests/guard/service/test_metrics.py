@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -41,39 +40,24 @@ def read() -> dict[Series, float]:
     return samples(metrics.exposition(metrics.collected(waiting=0, most_waiting=1, reviews=0)).decode())
 
 
-class Counted:
-    """What was added within; other tests count in the same process."""
+@contextmanager
+def counting() -> Iterator[Callable[..., float]]:
+    """What was added within, of all series that have some labels; other tests count in the same process."""
+    before, after = read(), dict[Series, float]()
 
-    def __init__(self) -> None:
-        self._before, self._after = read(), dict[Series, float]()
+    def count(name: str, **labels: str) -> float:
+        wanted = set(labels.items())
+        return sum(
+            value - before.get((one, pairs), 0)
+            for (one, pairs), value in after.items()
+            if one == name and wanted <= pairs
+        )
 
-    def end(self) -> None:
-        self._after = read()
-
-    def __call__(self, name: str, **labels: str) -> float:
-        """Of all series that have these labels."""
-        given = set(labels.items())
-
-        def total(found: dict[Series, float]) -> float:
-            return sum(value for (one, all_of), value in found.items() if one == name and given <= all_of)
-
-        return total(self._after) - total(self._before)
+    yield count
+    after.update(read())
 
 
-@pytest.fixture
-def counting() -> Callable[[], Any]:
-    @contextmanager
-    def run() -> Iterator[Counted]:
-        found = Counted()
-        try:
-            yield found
-        finally:
-            found.end()
-
-    return run
-
-
-def test_a_response_is_counted_as_its_reply_tells(start, counting) -> None:
+def test_a_response_is_counted_as_its_reply_tells(start) -> None:
     with start(upstream=None) as client, counting() as count:
         reply = client.post("/v1/judge", json=ONE).json()
     decision = {name: reply["decision"][name] for name in ("action", "reason")}
@@ -97,9 +81,7 @@ def test_a_response_is_counted_as_its_reply_tells(start, counting) -> None:
     assert count("lrp4rag_unavailable_total") == 0
 
 
-def test_a_streamed_answer_is_counted_with_its_sentences(
-    start, script: Script, judged: list[str], counting
-) -> None:
+def test_a_streamed_answer_is_counted_with_its_sentences(start, script: Script, judged: list[str]) -> None:
     script.stream = events("It is 31 metres tall. ", "It is WRONG. ", "It is ODD [7].")
     with start() as client, counting() as count:
         reply = client.post(CHAT, json=asked()).json()
@@ -120,7 +102,7 @@ def test_a_streamed_answer_is_counted_with_its_sentences(
         assert count("lrp4rag_stage_seconds_count", stage=stage, kind=kind) == number, stage
 
 
-def test_verdicts_that_do_not_come(start, script: Script, judged: list[str], counting, monkeypatch) -> None:
+def test_verdicts_that_do_not_come(start, script: Script, judged: list[str], monkeypatch) -> None:
     script.stream = events("It is BROKEN. ", "It is tall.")
     with start() as client:
         with counting() as count:
@@ -136,7 +118,7 @@ def test_verdicts_that_do_not_come(start, script: Script, judged: list[str], cou
         assert count("lrp4rag_refused_total", status="503") == 1
 
 
-def test_what_is_the_requests_fault_is_not_unavailable(start, counting) -> None:
+def test_what_is_the_requests_fault_is_not_unavailable(start) -> None:
     with start(upstream=None) as client, counting() as count:
         assert client.post("/v1/judge", json=ONE | {"response": " "}).status_code == 422
         assert client.post("/v1/judge", json=ONE | {"response": "x " * 90_000}).status_code == 422
@@ -146,7 +128,7 @@ def test_what_is_the_requests_fault_is_not_unavailable(start, counting) -> None:
 
 @pytest.mark.parametrize("stream", [b"", events("It is tall. ", "It is")[:-200]], ids=["refuses", "cut"])
 def test_an_upstream_that_fails_is_no_reader_that_fails(
-    start, script: Script, judged: list[str], counting, stream: bytes
+    start, script: Script, judged: list[str], stream: bytes
 ) -> None:
     script.stream, script.status = stream, 200 if stream else 500
     with start() as client, counting() as count:
@@ -155,7 +137,7 @@ def test_an_upstream_that_fails_is_no_reader_that_fails(
     assert count("lrp4rag_unavailable_total", part="verdict") == 0
 
 
-def test_a_check_that_does_not_finish(start, script: Script, judged: list[str], counting) -> None:
+def test_a_check_that_does_not_finish(start, script: Script, judged: list[str]) -> None:
     policy = {"budget": 1e-9, "abstained": "mark", "unavailable": "mark"}
     script.stream = events("It is 31 metres tall [1].")
     with start(policy=policy) as client, counting() as count:
@@ -170,7 +152,7 @@ def test_a_check_that_does_not_finish(start, script: Script, judged: list[str], 
     assert count("lrp4rag_unavailable_total", kind="retrieval", part="retrieval") == 1
 
 
-def test_a_record_that_cannot_be_written(start, monkeypatch, counting) -> None:
+def test_a_record_that_cannot_be_written(start, monkeypatch) -> None:
     from lrp4rag.guard.audit import AuditLog
 
     def full(*_: object) -> None:
@@ -184,7 +166,7 @@ def test_a_record_that_cannot_be_written(start, monkeypatch, counting) -> None:
 
 
 @pytest.mark.parametrize("name", ["text", "title", "version"])
-def test_a_passage_that_cannot_be_recorded_is_the_request_s_fault(start, counting, name: str) -> None:
+def test_a_passage_that_cannot_be_recorded_is_the_request_s_fault(start, name: str) -> None:
     """It rings no bell about the log, whose alert says that decisions are lost."""
     half = json.dumps({"question": QUESTION, "passages": [{"text": "Two.", name: "\ud800"}]})
     with start(upstream=None, keep_texts=True) as client, counting() as count:
@@ -196,7 +178,7 @@ def test_a_passage_that_cannot_be_recorded_is_the_request_s_fault(start, countin
     assert count("lrp4rag_audit_failures_total") == 0
 
 
-def test_who_is_turned_away_by_the_queue(counting) -> None:
+def test_who_is_turned_away_by_the_queue() -> None:
     async def crowd(owner: ModelWorker) -> None:
         busy = asyncio.create_task(owner.run(lambda _: time.sleep(0.05), 5))
         await asyncio.sleep(0.01)
@@ -231,7 +213,7 @@ def test_when_a_person_corrects_a_decision(said, reason: str, expected: bool | N
     assert corrects(said, {"reason": "knowledge gap", "rule": "rules.null"}) is None
 
 
-def test_what_people_say_is_counted(start, counting) -> None:
+def test_what_people_say_is_counted(start) -> None:
     policy = ESCALATING
     with start(upstream=None, policy=policy) as client:
         uncited = ONE | {"response": "It is 30 metres tall."}
