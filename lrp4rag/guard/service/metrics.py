@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -36,62 +37,53 @@ Stage = Literal["reading", "verdict", "checks", "audit", "first token", "held", 
 
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 10, 30)
 _SHARES = (0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1)
-_OURS: dict[str, Any] = {"namespace": "lrp4rag", "registry": REGISTRY}
+_counter = partial(Counter, namespace="lrp4rag", registry=REGISTRY)
+_gauge = partial(Gauge, namespace="lrp4rag", registry=REGISTRY)
+_histogram = partial(Histogram, namespace="lrp4rag", registry=REGISTRY)
 
-DECISIONS = Counter(
+DECISIONS = _counter(
     "decisions",
     "Decisions. Withheld is what has the action withhold or escalate.",
     ("kind", "action", "reason"),
-    **_OURS,
 )
-FAITHFULNESS = Histogram(
-    "faithfulness",
-    "Share of an answer's sentences that are grounded.",
-    ("kind",),
-    buckets=_SHARES,
-    **_OURS,
+FAITHFULNESS = _histogram(
+    "faithfulness", "Share of an answer's sentences that are grounded.", ("kind",), buckets=_SHARES
 )
-FACT_SCORE = Histogram(
-    "fact_score", "Share of an answer's facts that are grounded.", ("kind",), buckets=_SHARES, **_OURS
+FACT_SCORE = _histogram(
+    "fact_score", "Share of an answer's facts that are grounded.", ("kind",), buckets=_SHARES
 )
-FOUND = Counter("findings", "What checks found.", ("kind", "check", "finding"), **_OURS)
-ABSTAINED = Counter(
-    "abstained", "What is unlike the training data, whatever the policy makes of it.", ("kind",), **_OURS
+FOUND = _counter("findings", "What checks found.", ("kind", "check", "finding"))
+ABSTAINED = _counter(
+    "abstained", "What is unlike the training data, whatever the policy makes of it.", ("kind",)
 )
-UNAVAILABLE = Counter(
-    "unavailable",
-    "Verdicts, checks and answers of the upstream that did not come.",
-    ("kind", "part"),
-    **_OURS,
+UNAVAILABLE = _counter(
+    "unavailable", "Verdicts, checks and answers of the upstream that did not come.", ("kind", "part")
 )
-SAID = Counter(
+SAID = _counter(
     "said",
     "What people said of answers. A correction says the opposite of the decision; it is open where one of "
     "the two leaves open whether the answer is grounded.",
     ("kind", "said", "correction"),
-    **_OURS,
 )
-SECONDS = Histogram(
+SECONDS = _histogram(
     "stage_seconds",
     "Seconds of a stage: reading (a streamed answer's prompt), verdict, checks, audit (a record is written), "
     "first token (the upstream's), held (a sentence that has ended), whole (a response, request to reply).",
     ("stage", "kind"),
     buckets=_SECONDS,
-    **_OURS,
 )
-QUEUED = Histogram("queue_seconds", "Seconds that a job waits for the reader.", buckets=_SECONDS, **_OURS)
-WAITING = Gauge("waiting", "Jobs that wait for the reader, and the one that runs.", **_OURS)
-MOST_WAITING = Gauge("most_waiting", "How many may: the setting most_waiting.", **_OURS)
-QUEUE_REFUSED = Counter(
+QUEUED = _histogram("queue_seconds", "Seconds that a job waits for the reader.", buckets=_SECONDS)
+WAITING = _gauge("waiting", "Jobs that wait for the reader, and the one that runs.")
+MOST_WAITING = _gauge("most_waiting", "How many may: the setting most_waiting.")
+QUEUE_REFUSED = _counter(
     "queue_refused",
     "Jobs refused because the queue is full, or because they would be done too late.",
     ("why",),
-    **_OURS,
 )
-REFUSED = Counter("refused", "Requests refused, by HTTP status.", ("status",), **_OURS)
-AUDIT_FAILURES = Counter("audit_failures", "Records that could not be written to the audit log.", **_OURS)
-REVIEWS_WAITING = Gauge("reviews_waiting", "Escalated answers that wait for a reviewer.", **_OURS)
-REPLICAS = Gauge("replicas", "Replicas that are there; one where the server has no others.", **_OURS)
+REFUSED = _counter("refused", "Requests refused, by HTTP status.", ("status",))
+AUDIT_FAILURES = _counter("audit_failures", "Records that could not be written to the audit log.")
+REVIEWS_WAITING = _gauge("reviews_waiting", "Escalated answers that wait for a reviewer.")
+REPLICAS = _gauge("replicas", "Replicas that are there; one where the server has no others.")
 REPLICAS.set(1)
 
 
