@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lrp4rag.claims import find_values
 from lrp4rag.classifiers.verdict import FLAGGED, Sentence, SuspectSpan, Verdict
-from lrp4rag.guard.checks.check import CheckInput
+from lrp4rag.guard.checks.check import CheckInput, OverBudget
 from lrp4rag.guard.checks.registry import CHECKS, make_check
 from lrp4rag.source import Source
 from lrp4rag.util.sentences import sentences_in
@@ -87,3 +87,12 @@ def test_a_line_without_a_word_stops_no_check(check, wordless: str) -> None:
     text = f"{GRANT}\n{wordless}\n{GRANT}"
     for question, passage, response in ((text, text, text), (GRANT, text, GRANT), ("", text, wordless)):
         check(CheckInput(question, (Source(passage),), response, judged(response, "unsupported")))
+
+
+@pytest.mark.parametrize("name", ["citations", "conflicts", "facts", "omissions", "retrieval"])
+def test_a_deadline_is_kept(name: str) -> None:
+    sources = (Source(f"{GRANT} It costs 5 euros."), Source(f"{GRANT} It costs 6 euros."))
+    response = f"{GRANT} [1]"
+    past = CheckInput("When?", sources, response, judged(response, "unsupported"), deadline=0.0)
+    with pytest.raises(OverBudget):
+        CHECKED[name](past)

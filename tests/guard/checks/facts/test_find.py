@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.guard.checks.check import CheckInput, OverBudget
 from lrp4rag.guard.checks.facts.find import facts_of, stated
 from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.util.sentences import sentences_in
@@ -227,8 +226,3 @@ def test_steps_grow_with_the_text_only(piece: str) -> None:
     (few, short), (many, long) = cost(4_000), cost(40_000)
     assert many <= 11 * few + 100
     assert long < 60 * short + 1
-
-
-def test_a_deadline_is_kept() -> None:
-    with pytest.raises(OverBudget):
-        facts_of("It is so. " * 1000, CheckInput("", (), deadline=0.0).tick)

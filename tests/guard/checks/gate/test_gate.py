@@ -13,7 +13,7 @@ from hypothesis import given as given_any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from lrp4rag.guard.checks.check import Check, CheckInput, Finding, OverBudget
+from lrp4rag.guard.checks.check import Check, CheckInput, Finding
 from lrp4rag.guard.checks.gate import GateResult, RetrievalGate
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
@@ -459,9 +459,3 @@ def test_long_texts_cost_little(text: str) -> None:
     begin = time.monotonic()
     found(source, replace(source, text=f"{text} x", score=0.8), question=text)
     assert time.monotonic() - begin < 20
-
-
-def test_many_passages_stop_at_the_deadline() -> None:
-    given = CheckInput(QUESTION, tuple(numbered(*[0.9] * 20)), now=NOW, deadline=time.monotonic() - 1)
-    with pytest.raises(OverBudget):
-        RetrievalGate()(given)
