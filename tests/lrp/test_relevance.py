@@ -19,6 +19,7 @@ from lrp4rag.lrp import Relevance
 from lrp4rag.reader import Encoded
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from lrp4rag.util.strict_json import sealed
+from tests.hostile.damage import BYTES
 
 
 def relevance(**changes: object) -> Relevance:
@@ -113,9 +114,6 @@ def without(fields: dict[str, Any], **changes: object) -> dict[str, Any]:
     return {key: value for key, value in (fields | changes).items() if value is not None}
 
 
-CUT = [lambda path, end=end: path.write_bytes(path.read_bytes()[:end]) for end in (0, 1, 7, 8, 60, -5)]
-CONTENTS = [b"hello, this is text", b"{}\n", b"\x00" * 64, b"\xff" * 64, b"PK\x03\x04\x00"]
-OTHER = [lambda path, content=content: path.write_bytes(content) for content in CONTENTS]
 METADATA = [lambda path, text=text: write(path, text) for text in (None, "no JSON", "[]")]
 VERSION = [
     (lambda path, format=format: write(path, json.dumps(without(description(path), format=format))), message)
@@ -143,7 +141,8 @@ def with_record(path: Path, change: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        *((damage, "") for damage in (*CUT, *OTHER, *METADATA)),
+        *((lambda path, name=name: path.write_bytes(BYTES[name](path.read_bytes())), "") for name in BYTES),
+        *((damage, "") for damage in METADATA),
         *VERSION,
         *((damage, r"damaged \(arrays were added or are gone") for damage in ARRAYS),
         *((partial(with_record, change=change), "not a relevance file") for change in CHANGES),

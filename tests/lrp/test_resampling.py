@@ -14,37 +14,32 @@ modes = pytest.mark.parametrize("mode", MODES)
 LENGTH = st.integers(1, 250)
 
 
-@modes
-@pytest.mark.parametrize(
-    ("values", "length", "expected"),
-    [
-        ([1, 2, 3, 4], 2, [1.5, 3.5]),
-        ([1, 2, 3, 4, 5], 2, [1.5, 4]),  # 0..2 and 2..5
-        ([1, 2, 3, 4, 5], 3, [1, 2.5, 4.5]),  # 0..1, 1..3, 3..5
-        ([7], 1, [7]),
-    ],
-)
-def test_means_of_bins(values: list[float], length: int, expected: list[float], mode: str) -> None:
-    """Where the vector shrinks, all modes are the paper's eqs. 7 and 8."""
-    np.testing.assert_allclose(resample(values, length, mode), expected, rtol=1e-15)
+# Where the vector shrinks, all modes are the paper's eqs. 7 and 8.
+SHRINKING = [
+    ([1, 2, 3, 4], 2, [1.5, 3.5]),
+    ([1, 2, 3, 4, 5], 2, [1.5, 4]),  # 0..2 and 2..5
+    ([1, 2, 3, 4, 5], 3, [1, 2.5, 4.5]),  # 0..1, 1..3, 3..5
+    ([7], 1, [7]),
+]
+GROWING = [
+    # Bin centres in the old vector: -0.25, 0.25, 0.75, 1.25; beyond the ends the end value holds.
+    ("interpolate", [1, 3], 4, [1, 1.5, 2.5, 3]),
+    ("interpolate", [1, 3], 3, [1, 2, 3]),  # -1/6, 1/2, 7/6
+    ("interpolate", [5], 3, [5, 5, 5]),
+    ("pad_last", [1, 3], 4, [1, 3, 3, 3]),
+    ("pad_last", [5], 3, [5, 5, 5]),
+    # Bins 0..0, 0..1, 1..1, 1..2: the first and third are empty.
+    ("zeros", [1, 3], 4, [0, 1, 0, 3]),
+    ("zeros", [1, 3], 3, [0, 1, 3]),  # 0..0, 0..1, 1..2
+    ("zeros", [5], 3, [0, 0, 5]),
+]
 
 
 @pytest.mark.parametrize(
     ("mode", "values", "length", "expected"),
-    [
-        # Bin centres in the old vector: -0.25, 0.25, 0.75, 1.25; beyond the ends the end value holds.
-        ("interpolate", [1, 3], 4, [1, 1.5, 2.5, 3]),
-        ("interpolate", [1, 3], 3, [1, 2, 3]),  # -1/6, 1/2, 7/6
-        ("interpolate", [5], 3, [5, 5, 5]),
-        ("pad_last", [1, 3], 4, [1, 3, 3, 3]),
-        ("pad_last", [5], 3, [5, 5, 5]),
-        # Bins 0..0, 0..1, 1..1, 1..2: the first and third are empty.
-        ("zeros", [1, 3], 4, [0, 1, 0, 3]),
-        ("zeros", [1, 3], 3, [0, 1, 3]),  # 0..0, 0..1, 1..2
-        ("zeros", [5], 3, [0, 0, 5]),
-    ],
+    [*((mode, *row) for mode in MODES for row in SHRINKING), *GROWING],
 )
-def test_growing(mode: str, values: list[float], length: int, expected: list[float]) -> None:
+def test_values_by_hand(mode: str, values: list[float], length: int, expected: list[float]) -> None:
     np.testing.assert_allclose(resample(values, length, mode), expected, rtol=1e-15)
 
 

@@ -75,7 +75,7 @@ def test_a_character_that_stays_incomplete_is_in_the_text_only() -> None:
 def test_any_tokens_whatever() -> None:
     """A reader may write bytes that are no characters: nothing is lost, and no offset is outside."""
     tokenizer = tiny_tokenizer()
-    for seed in range(20):
+    for seed in range(8):
         ids = random.Random(seed).choices(range(len(tokenizer)), k=60)
         texts, decoding = decoded(tokenizer, ids)
         assert decoding.text.startswith("".join(texts))

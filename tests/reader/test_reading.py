@@ -80,10 +80,12 @@ def assert_same(one: Reading, other: Reading) -> None:
 
 @families
 @pytest.mark.parametrize("length", LENGTHS)
-def test_likelihoods_are_those_of_a_full_pass(name: str, length: int) -> None:
-    one = encoded(length)
-    found = prompt_reading(name, one).read(one.response_ids)
-    logits, _ = full_pass(name, (*one.prompt_ids, *one.response_ids))
+def test_likelihoods_and_states_are_those_of_a_full_pass(name: str, length: int) -> None:
+    """The last layer's are those before the final norm; a chosen order of layers is kept."""
+    one, model = encoded(length), model_of(name)
+    last = model.config.num_hidden_layers - 1
+    found = prompt_reading(name, one, (last, 0, 1)).read(one.response_ids)
+    logits, states = full_pass(name, (*one.prompt_ids, *one.response_ids))
     rows = logits[length - 1 : -1].log_softmax(-1).numpy()
     passages = {token for token, segment in zip(one.prompt_ids, one.segments, strict=True) if segment >= 2}
     for k, token in enumerate(one.response_ids):
@@ -96,35 +98,21 @@ def test_likelihoods_are_those_of_a_full_pass(name: str, length: int) -> None:
         close(found.best[k], max(others) - own)
         close(found.best_in_passages[k], max(near) - own if near else FAR)
         close(found.mass[k], sum(np.exp(near)))
-
-
-@families
-@pytest.mark.parametrize("length", LENGTHS)
-def test_states_are_those_of_a_full_pass(name: str, length: int) -> None:
-    """The last layer's are those before the final norm; a chosen order of layers is kept."""
-    one, model = encoded(length), model_of(name)
-    last = model.config.num_hidden_layers - 1
-    found = prompt_reading(name, one, (last, 0, 1)).read(one.response_ids).states
-    _, states = full_pass(name, (*one.prompt_ids, *one.response_ids))
-    assert (found.dtype, found.shape[:2]) == (np.float16, (3, RESPONSE + 1))
-    close(found[1], states[1][length - 1 :], 1e-3)
-    close(found[2], states[2][length - 1 :], 1e-3)
+    assert (found.states.dtype, found.states.shape[:2]) == (np.float16, (3, RESPONSE + 1))
+    close(found.states[1], states[1][length - 1 :], 1e-3)
+    close(found.states[2], states[2][length - 1 :], 1e-3)
     with torch.no_grad():
-        normed = model.get_decoder().norm(torch.tensor(found[0], dtype=torch.float64))
+        normed = model.get_decoder().norm(torch.tensor(found.states[0], dtype=torch.float64))
     close(normed, states[-1][length - 1 :], 5e-3)
 
 
 def test_states_that_half_precision_does_not_hold_are_clipped() -> None:
+    """And no hook stays on the model."""
     model, one = build("llama"), encoded(11)
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(1e8)
     found = PromptReading(Reader(model, None, None), one, (0,)).read(one.response_ids).states
     assert np.abs(found).max() == LARGEST_HALF
-
-
-def test_nothing_stays_on_the_model() -> None:
-    one, model = encoded(11), build("llama")
-    PromptReading(Reader(model, None, None), one, (0, 1)).read(one.response_ids)
     assert not any(layer._forward_hooks for layer in model.get_decoder().layers)
 
 
@@ -141,12 +129,13 @@ def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
     """It grows, is taken back, goes on otherwise; each time it is as one that is read on a fresh prompt."""
     one = encoded(length, 12)
     prompt, ids = prompt_reading(name, one), list(one.response_ids)
-    other = [*ids[:4], *ids[:3]]
-    for given in (ids[:1], ids[:5], ids, ids, ids[:3], other, [*other, 1, 2], ids):
+    other, another = [*ids[:4], *ids[:3]], [7, 3]
+    for given in (ids[:1], ids[:5], ids, ids, ids[:3], other, another, [*other, 1, 2], ids):
         fresh = prompt_reading(name, one)
         assert_same(prompt.read(given), fresh.read(given))
         branches = [Branch(k, (3, 1, 2)) for k in range(0, len(given), 2)]
         close(prompt.branches(branches), fresh.branches(branches))
+        close(prompt.branches(branches[::-1]), fresh.branches(branches)[::-1])
 
 
 def test_a_response_that_goes_on_costs_its_further_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,17 +192,6 @@ def test_a_pass_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None
     assert_same(prompt.read(one.response_ids), prompt_reading("llama", one).read(one.response_ids))
 
 
-@families
-def test_a_second_response_is_read_as_on_a_fresh_prompt(name: str) -> None:
-    one = encoded(LENGTHS[1])
-    prompt = prompt_reading(name, one)
-    for count, seed in ((9, 1), (1, 2), (6, 0)):  # shorter, and longer again
-        other = encoded(LENGTHS[1], count, seed).response_ids
-        found = prompt.read(other)
-        prompt.branches([Branch(0, other[:2])])
-        assert_same(found, prompt_reading(name, one).read(other))
-
-
 # What could stand in the response's place.
 
 
@@ -235,72 +213,31 @@ def some_branches(count: int = RESPONSE) -> list[Branch]:
 def test_branches_are_those_of_a_pass_for_each(name: str, length: int) -> None:
     one, branches = encoded(length), some_branches()
     prompt = prompt_reading(name, one)
-    prompt.read(one.response_ids)
+    read = prompt.read(one.response_ids)
+    (itself,) = prompt.branches([Branch(0, one.response_ids)])
+    close(itself, read.logprob)
+    assert prompt.branches([]) == []
     for branch, found in zip(branches, prompt.branches(branches), strict=True):
         before = (*one.prompt_ids, *one.response_ids[: branch.start])
         close(found, logprobs_after(name, before, branch.ids))
 
 
-@families
-def test_branches_read_again_are_the_same(name: str) -> None:
-    one, branches = encoded(LENGTHS[1]), some_branches()
-    prompt = prompt_reading(name, one)
-    prompt.read(one.response_ids)
-    first = prompt.branches(branches)
-    for again, expected in zip(prompt.branches(branches[::-1]), first[::-1], strict=True):
-        close(again, expected)
-
-
-def test_branches_stand_in_the_response_that_was_read_last() -> None:
-    one, other = encoded(11), encoded(11, 3, seed=1)
-    prompt = prompt_reading("qwen2", one)
-    prompt.read(one.response_ids)
-    prompt.read(other.response_ids)
-    (found,) = prompt.branches([Branch(2, (5, 6))])
-    close(found, logprobs_after("qwen2", (*one.prompt_ids, *other.response_ids[:2]), (5, 6)))
-
-
-def test_the_response_itself_is_a_branch() -> None:
-    one = encoded(11)
-    prompt = prompt_reading("gemma3", one)
-    read = prompt.read(one.response_ids)
-    (found,) = prompt.branches([Branch(0, one.response_ids)])
-    close(found, read.logprob)
-
-
-def test_no_branches() -> None:
-    one = encoded(11)
-    prompt = prompt_reading("llama", one)
-    prompt.read(one.response_ids)
-    assert prompt.branches([]) == []
-
-
 # Passages, and what is refused.
 
 
-@pytest.mark.parametrize("segments", [(0,) * 11, (0, *(1,) * 10)])
-def test_a_prompt_without_passages_has_no_other_tokens_there(segments: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("segments", [(0,) * 11, (0, *(1,) * 10), (*(0,) * 10, 2)])
+def test_passages_that_are_none_or_hold_the_token_itself_have_no_other(segments: tuple[int, ...]) -> None:
     one = replace(encoded(11), segments=segments)
-    found = prompt_reading("llama", one).read(one.response_ids)
-    assert found.best_in_passages.tolist() == [FAR] * RESPONSE
-    assert found.mass.tolist() == [0.0] * RESPONSE
-
-
-def test_a_passage_of_the_token_itself_has_no_other() -> None:
-    one = replace(encoded(11), segments=(0,) * 10 + (2,))
     found = prompt_reading("llama", one).read((one.prompt_ids[-1],) * 2)
     assert found.best_in_passages.tolist() == [FAR] * 2
     assert found.mass.tolist() == [0.0] * 2
 
 
-def test_an_empty_prompt_is_refused() -> None:
+def test_an_empty_prompt_or_response_is_refused() -> None:
     one = replace(encoded(11), prompt_ids=(), prompt_offsets=(), segments=())
-    with pytest.raises(InputError, match="the prompt has no tokens"):
+    with pytest.raises(InputError, match="prompt has no tokens"):
         prompt_reading("llama", one)
-
-
-def test_an_empty_response_is_refused() -> None:
-    with pytest.raises(InputError, match="the response has no tokens") as caught:
+    with pytest.raises(InputError, match="response has no tokens") as caught:
         prompt_reading("llama", encoded(11)).read(())
     assert caught.value.field == "response"
 

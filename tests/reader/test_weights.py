@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 from pathlib import Path
 
@@ -197,21 +196,3 @@ def test_the_default_readers_values_are_known(default_reader: Reader) -> None:
     folder = resolve(DEFAULT_READER)
     assert weights_hash(folder) == copies.GGUF == default_reader.identity.weights
     assert copies.known_as([folder / "model.safetensors"], "another") == copies.GGUF
-
-
-def test_a_folder_without_safetensors_has_no_hash(cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "pytorch_model.bin").write_bytes(b"pickled")
-    with pytest.raises(InputError, match=r"no \.safetensors weights"):
-        weights_hash(tmp_path)
-
-
-def test_the_note_of_a_conversion_is_complete(cache: Path, tmp_path: Path) -> None:
-    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
-    folder = resolve(str(gguf))
-    note = json.loads((folder / "lrp4rag_files.json").read_text())
-    assert note["name"] == "tiny.gguf"
-    assert note["gguf"] == hashlib.sha256(gguf.read_bytes()).hexdigest()
-    assert set(note["files"]) == {path.name for path in folder.iterdir()} - {"lrp4rag_files.json"}
-    weights = (folder / "model.safetensors").read_bytes()
-    facts = {"size": len(weights), "sha256": hashlib.sha256(weights).hexdigest()}
-    assert note["files"]["model.safetensors"] == facts
