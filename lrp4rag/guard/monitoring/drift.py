@@ -113,8 +113,6 @@ class Change:
     measure: Measure
     group: Group | None
     difference: Difference
-    p: float
-    test: str
     category: str | None = None
     parts: Mapping[str, Difference] | None = None
     adjusted: float = 1.0
@@ -243,16 +241,15 @@ def _change(measure: Measure, group: Group | None, before: _Sample, after: _Samp
         category = next(iter(table.parts))
         most = table.parts[category]
         varies = len(table.parts) > 1
-        return Change(
-            measure, group, replace(most, varies=varies), table.p, table.test, category, table.parts
-        )
+        most = replace(most, varies=varies, p=table.p, test=table.test)
+        return Change(measure, group, most, category, table.parts)
     first, second = ([float(value) for value in side] for side in (before, after))
     if measure.kind == "proportion":
         shares = [Share(int(sum(side)), len(side)) for side in (first, second)]
         difference = compare_proportions(*shares)
     else:
         difference = compare_means(first, second)
-    return Change(measure, group, difference, difference.p, difference.test)
+    return Change(measure, group, difference)
 
 
 def _adjusted(changes: Sequence[Change], alpha: float, least: float) -> Iterator[Change]:
@@ -263,7 +260,7 @@ def _adjusted(changes: Sequence[Change], alpha: float, least: float) -> Iterator
         places = [
             k for k, change in enumerate(changes) if change.family == family and change.difference.varies
         ]
-        values = holm([changes[k].p for k in places])
+        values = holm([changes[k].difference.p for k in places])
         adjusted |= {k: min(1.0, p / weight) for k, p in zip(places, values, strict=True)}
     for k, change in enumerate(changes):
         p = adjusted.get(k, 1.0)

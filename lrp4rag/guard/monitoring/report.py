@@ -148,9 +148,7 @@ def _change_record(change: Change) -> dict[str, Any]:
         "group": _group_record(change.group),
         "category": change.category,
         **_difference_record(change.difference),
-        "p": change.p,
         "adjusted_p": change.adjusted,
-        "test": change.test,
         "family": change.family,
         "drifted": change.drifted,
         "said": change.direction,
@@ -163,9 +161,7 @@ def _group_record(group: Group | None) -> dict[str, str] | None:
 
 
 def _difference_record(difference: Difference) -> dict[str, Any]:
-    names = ("before", "after", "low", "high")
-    values = {name: getattr(difference, name) for name in names}
-    return {**values, "difference": difference.value, "counts": list(difference.counts)}
+    return {**asdict(difference), "difference": difference.value}
 
 
 def headline(drift: Drift) -> str:
@@ -206,9 +202,9 @@ def _cells(change: Change) -> dict[str, str]:
         "before": value_words(change.measure, difference.before),
         "after": value_words(change.measure, difference.after),
         "change": f"{value} [{low}, {high}]",
-        "p": p_value(change.p) if difference.varies else "",
+        "p": p_value(difference.p) if difference.varies else "",
         "adjusted": p_value(change.adjusted) if difference.varies else "",
-        "test": change.test if difference.varies else "",
+        "test": difference.test if difference.varies else "",
         "said": change.direction,
     }
 

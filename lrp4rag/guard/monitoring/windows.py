@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -170,15 +169,9 @@ class Window:
 
 
 def read_window(log: AuditLog, period: Period) -> Window:
-    """Raises `LRP4RAGError` where an entry was changed."""
-    entries = log.entries(period.start, until=period.end, kinds=(*KINDS, RETRIEVAL))
-    return window_of(entries, period)
-
-
-def window_of(entries: Iterable[Entry], period: Period) -> Window:
-    """The window that these entries make."""
+    """Read the answers of a period. Raises `LRP4RAGError` where an entry was changed."""
     answers, retrievals, unreadable = list[Answer](), list[Answer](), 0
-    for entry in entries:
+    for entry in log.entries(period.start, until=period.end, kinds=(*KINDS, RETRIEVAL)):
         answer = answer_of(entry)
         if answer is None:
             unreadable += 1
