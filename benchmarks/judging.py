@@ -37,15 +37,17 @@ def forward(reader: Reader, example: Example) -> None:
     reader.model(ids, use_cache=False, logits_to_keep=len(encoded.response_ids))
 
 
-def ways(detector: Detector, other: Detector | None, some: list[Example]) -> dict[str, Callable[[], object]]:
+def ways(
+    detector: Detector, other: Detector | None, answered: list[Example]
+) -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {
-        "forward": partial(forward, detector.reader, some[0]),
-        "one": partial(detector.judge, some[0]),
-        "verdict": partial(detector.judge, some[0], evidence=False),
-        "together": partial(detector.judge_many, some, evidence=False),
-        "apart": lambda: [detector.judge(one, evidence=False) for one in some],
+        "forward": partial(forward, detector.reader, answered[0]),
+        "one": partial(detector.judge, answered[0]),
+        "verdict": partial(detector.judge, answered[0], evidence=False),
+        "together": partial(detector.judge_many, answered, evidence=False),
+        "apart": lambda: [detector.judge(one, evidence=False) for one in answered],
     }
-    return found if other is None else {**found, "other": partial(other.judge, some[0])}
+    return found if other is None else {**found, "other": partial(other.judge, answered[0])}
 
 
 @benchmark

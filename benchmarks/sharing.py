@@ -63,10 +63,12 @@ def main(responses: int, prompt: int, response: int, rounds: int, device: str, d
     """
     model = model_of(DEFAULT, device, dtype)
     # Several responses to one prompt; and as many, each with its prompt, whose lengths differ by a fifth.
-    some = [Example.random(prompt, response, model.config.vocab_size, seed) for seed in range(responses)]
-    shared = [Example(some[0].prompt_ids, one.response_ids) for one in some]
+    examples = [Example.random(prompt, response, model.config.vocab_size, seed) for seed in range(responses)]
+    shared = [Example(examples[0].prompt_ids, one.response_ids) for one in examples]
     lengths = [prompt - k * prompt // (5 * responses) for k in range(responses)]
-    separate = [Example(one.prompt_ids[:n], one.response_ids) for one, n in zip(some, lengths, strict=True)]
+    separate = [
+        Example(one.prompt_ids[:n], one.response_ids) for one, n in zip(examples, lengths, strict=True)
+    ]
     with relevance_mode(model) as flow:
         return measure(flow, shared, separate, rounds)
 

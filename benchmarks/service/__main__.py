@@ -10,7 +10,7 @@ from benchmarks.command import SETTINGS
 
 COMMANDS = {
     "load": ("streams", "capacity", "overload", "soak"),
-    "faults": ("kill", "faults", "tamper", "vanishing"),
+    "faults": ("kill", "faults", "vanishing"),
     "hostile": ("fuzz", "canaries"),
     "page": ("page",),
 }

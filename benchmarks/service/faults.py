@@ -1,16 +1,13 @@
-"""Faults: a server that is killed, parts of it that fail, a log that is changed, clients that vanish."""
+"""Faults: a server that is killed, parts of it that fail, clients that vanish."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import sqlite3
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +20,6 @@ from benchmarks.command import Result, benchmark, count
 from benchmarks.service.client import (
     Seen,
     ask,
-    ask_all,
     chat_body,
     examples,
     judge_body,
@@ -37,7 +33,6 @@ from benchmarks.service.server import (
     READER,
     Guarded,
     Server,
-    audit_of,
     guarded,
     pause,
     quick,
@@ -48,21 +43,16 @@ from benchmarks.service.server import (
 from benchmarks.service.streams import POLICY, WITHHELD, Records, content_of, leaked, says_nothing
 from benchmarks.service.upstream import MISDEEDS, Upstream, Writer
 from lrp4rag.example import Example
-from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.audit.chain import open_public_key
-from lrp4rag.util.errors import LRP4RAGError
 
 FULL, DEAD = "disk full", "dead"
 KINDS = (READER, READ_ONLY, FULL, DEAD, *MISDEEDS)
 FAILURES = (502, 503)
-OPERATIONS = {"change_cell": 6, "delete_rows": 1, "swap_rows": 1, "duplicate_row": 1}
-"""How often each is drawn; they are those of the audit log's own tests, which are not type-checked."""
 
 
 # A server that is killed
 
 
-def decisions_until_killed(server: Server, some: list[Example], clients: int, seconds: float) -> set[str]:
+def decisions_until_killed(server: Server, cases: list[Example], clients: int, seconds: float) -> set[str]:
     """The ids of all decisions that clients got, by streams and by judgements, before the server was killed,
     so many seconds after the first of them."""
     decisions: set[str] = set()
@@ -70,19 +60,19 @@ def decisions_until_killed(server: Server, some: list[Example], clients: int, se
     async def stream(client: httpx.AsyncClient, number: int) -> None:
         seen = Seen(number)
         try:
-            await ask(client, number, some[number], seen)
+            await ask(client, number, cases[number], seen)
         finally:  # also what came before the connection was lost
             decisions.update(seen.ids)
 
     async def judge(client: httpx.AsyncClient, number: int) -> None:
-        reply = await client.post("/v1/judge", json=judge_body(some[number]))
+        reply = await client.post("/v1/judge", json=judge_body(cases[number]))
         if reply.status_code == 200:
             decisions.add(reply.json()["decision"]["id"])
 
     async def go_on(client: httpx.AsyncClient, random: Random) -> None:
         while True:
             try:
-                await random.choice([stream, judge])(client, random.randrange(len(some)))
+                await random.choice([stream, judge])(client, random.randrange(len(cases)))
             except httpx.HTTPError:
                 return
 
@@ -112,19 +102,19 @@ def kill(kills: int, clients: int, reader: str, quick: bool) -> Result:
       python -m benchmarks.service kill --quick
       python -m benchmarks.service kill --kills 30
     """
-    random, some = Random(0), examples(20)
+    random, cases = Random(0), examples(20)
     told, problems, missing, restarted = set[str](), list[str](), 0, 0
-    with tempfile.TemporaryDirectory() as name, Upstream(Writer(responses(some), 0.005)) as upstream:
+    with tempfile.TemporaryDirectory() as name, Upstream(Writer(responses(cases), 0.005)) as upstream:
         folder = Path(name)
         for _ in range(kills):
             with started(folder, reader=reader, upstream=upstream.url) as server:
                 moment = random.uniform(0.0, 3.0 if reader == "tiny" else 30.0)
-                told |= decisions_until_killed(server, some, clients, moment)
+                told |= decisions_until_killed(server, cases, clients, moment)
             records, found = recorded(folder)
             missing += len(told - records.keys())
             problems += found
             with started(folder, reader=reader) as server:
-                body = judge_body(some[0])
+                body = judge_body(cases[0])
                 restarted += httpx.post(f"{server.url}/v1/judge", json=body, timeout=60).is_success
     return {
         "decisions_told": len(told),
@@ -225,10 +215,10 @@ def faults(faults: int, quick: bool) -> Result:
       python -m benchmarks.service faults --quick
       python -m benchmarks.service faults --faults 100
     """
-    random, some = Random(0), examples(faults)
-    texts, every, recovered = responses(some), list[tuple[str, Replies]](), 0
+    random, cases = Random(0), examples(faults)
+    texts, every, recovered = responses(cases), list[tuple[str, Replies]](), 0
     with guarded(texts, 0.02, policy=POLICY) as run:
-        for number, example in enumerate(some):
+        for number, example in enumerate(cases):
             kind, wait = KINDS[number % len(KINDS)], random.choice([0.0, random.random() / 2])
             every.append((kind, ask_under(kind, run, number, example, wait)))
             recovered += httpx.post(f"{run.url}/v1/judge", json=judge_body(example), timeout=60).is_success
@@ -246,99 +236,16 @@ def faults(faults: int, quick: bool) -> Result:
     }
 
 
-# A log that is changed
-
-
-def fill(folder: Path, answers: int) -> None:
-    """A log as a server writes it: streams and judgements, with texts, checkpoints and an erasure."""
-    some = examples(answers)
-    keeps: dict[str, Any] = {"keep_texts": True, "audit_key": str(folder / "key")}
-    with Upstream(Writer(responses(some))) as upstream:
-        for half in (some[::2], some[1::2]):  # a server that ends signs the head
-            with started(folder, upstream=upstream.url, **keeps) as server:
-                ask_all(server.url, half[:-2], 2)
-                seconds_of(server.url, [judge_body(one) for one in half[-2:]])
-    with AuditLog.open(audit_of(folder), key=folder / "key", create=False) as log:
-        kept = [entry.id for entry in log.entries() if log.texts(entry.id)]
-        log.erase(kept[0])
-
-
-def tampered(original: Path, copy: Path, operation: Any, chance: Random) -> str | None:
-    """What was changed in the copy; None where that would have changed nothing."""
-    shutil.copyfile(original, copy)
-    connection = sqlite3.connect(copy)
-    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
-    try:
-        connection.execute("PRAGMA foreign_keys=OFF")
-        connection.execute("PRAGMA ignore_check_constraints=ON")
-        change = str(operation(connection, chance))
-        connection.commit()
-    except sqlite3.IntegrityError:
-        return None
-    finally:
-        connection.close()
-    return change
-
-
-def is_noticed(copy: Path, key: Path) -> bool:
-    try:
-        with AuditLog.open(copy, read_only=True) as log:
-            return not log.verify(open_public_key(key)).whole
-    except LRP4RAGError:  # it does not open, and says why
-        return True
-
-
-@benchmark
-@count("--tamperings", 500, "Random ones.")
-@count("--answers", 16, "In the log that is tampered with.", least=6)
-@quick(tamperings=25, answers=6)
-def tamper(tamperings: int, answers: int, quick: bool) -> Result:
-    """Change cells and delete, swap and duplicate rows of a copy of a log that a server wrote: does
-    `lrp4rag audit verify` find each change?
-
-    \b
-    Examples:
-      python -m benchmarks.service tamper --quick
-      python -m benchmarks.service tamper --tamperings 500
-    """
-    tests = import_module("tests.guard.audit.test_tampering")
-    chance, tried, missed = Random(20260101), Counter[str](), list[str]()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        fill(folder, answers)
-        original, copy, key = folder / "audit.db", folder / "copy.db", folder / "key"
-        untouched = is_noticed(original, key)
-        while tried.total() < tamperings:
-            (operation,) = chance.choices([*OPERATIONS], [*OPERATIONS.values()])
-            try:
-                change = tampered(original, copy, getattr(tests, operation), chance)
-            except tests.ImpossibleError:
-                continue
-            if change is not None:
-                tried[operation] += 1
-                missed += [] if is_noticed(copy, key) else [change[:200]]
-        with AuditLog.open(original, read_only=True) as log:
-            entries = log.verify().entries
-    return {
-        "found": tried.total() - len(missed),
-        "missed": missed,
-        "kinds": dict(tried),
-        "entries": entries,
-        "untouched_is_whole": not untouched,
-        "reader": "tiny",
-    }
-
-
 # Clients that vanish
 
 
-def leave(run: Guarded, some: list[Example], numbers: range, wait: float) -> int:
+def leave(run: Guarded, cases: list[Example], numbers: range, wait: float) -> int:
     """Stream these answers at once, and leave all of them `wait` seconds after the first text came. How many
     had begun, and not ended."""
 
     async def work(client: httpx.AsyncClient) -> int:
         every = [Seen(number) for number in numbers]
-        tasks = [asyncio.create_task(ask(client, one.number, some[one.number], one)) for one in every]
+        tasks = [asyncio.create_task(ask(client, one.number, cases[one.number], one)) for one in every]
         while not any(one.chunks for one in every) and not all(task.done() for task in tasks):
             await asyncio.sleep(0.005)
         await asyncio.sleep(wait)
@@ -367,13 +274,13 @@ def vanishing(rounds: int, clients: int, pause: float, dtype: str, reader: str, 
       python -m benchmarks.service vanishing --quick
       python -m benchmarks.service vanishing --rounds 10 --clients 10
     """
-    random, some = Random(0), examples(rounds * clients)
-    new, free, later, left = [judge_body(some[0])], list[float](), list[float](), 0
-    with guarded(responses(some), pause, reader=reader, dtype=dtype) as run:
+    random, cases = Random(0), examples(rounds * clients)
+    new, free, later, left = [judge_body(cases[0])], list[float](), list[float](), 0
+    with guarded(responses(cases), pause, reader=reader, dtype=dtype) as run:
         seconds_of(run.url, new)  # the first pass is slower
         idle = seconds_of(run.url, 3 * new)
         for k in range(rounds):
-            left += leave(run, some, range(k * clients, (k + 1) * clients), random.random())
+            left += leave(run, cases, range(k * clients, (k + 1) * clients), random.random())
             gone = time.monotonic()
             run.server.wait_until_idle()
             free.append(time.monotonic() - gone)

@@ -69,12 +69,12 @@ def streams(
       python -m benchmarks.service streams --answers 500 --clients 4 --dtype bfloat16
       python -m benchmarks.service streams --attacks
     """
-    some = [one.example() for one in load_cases(kinds=[*ATTACKS])] if attacks else examples(answers)
-    texts = responses(some)
+    cases = [one.example() for one in load_cases(kinds=[*ATTACKS])] if attacks else examples(answers)
+    texts = responses(cases)
     with guarded(texts, pause, reader=reader, dtype=dtype, policy=POLICY) as run:
-        ask_all(run.url, some[:1], 1)  # the first pass is slower
+        ask_all(run.url, cases[:1], 1)  # the first pass is slower
         began = time.monotonic()
-        every = ask_all(run.url, some, clients)
+        every = ask_all(run.url, cases, clients)
         seconds, memory = time.monotonic() - began, run.server.process.memory_info().rss
     lost = [leaked(seen, texts[seen.number], run.records) for seen in every]
     sent = run.upstream.writer.sent
@@ -198,9 +198,9 @@ def overload(
     }
 
 
-async def act(client: httpx.AsyncClient, kind: str, number: int, some: Sequence[Example]) -> None:
+async def act(client: httpx.AsyncClient, kind: str, number: int, cases: Sequence[Example]) -> None:
     """Do what a client of this kind does."""
-    example = some[number]
+    example = cases[number]
     if kind == "stream":
         await ask(client, number, example)
     elif kind == "judge":
@@ -225,7 +225,7 @@ async def act(client: httpx.AsyncClient, kind: str, number: int, some: Sequence[
 
 
 async def traffic(
-    server: Server, some: Sequence[Example], clients: int, minutes: float
+    server: Server, cases: Sequence[Example], clients: int, minutes: float
 ) -> tuple[list[list[float]], Counter[str]]:
     """Samples of minutes and bytes (RSS), and how often clients of each kind came."""
     began, samples, done = time.monotonic(), list[list[float]](), Counter[str]()
@@ -237,7 +237,7 @@ async def traffic(
         while passed() < minutes:
             (kind,) = random.choices(list(MIX), list(MIX.values()))
             try:
-                await act(client, kind, random.randrange(len(some)), some)
+                await act(client, kind, random.randrange(len(cases)), cases)
                 done[kind] += 1
             except httpx.HTTPError:
                 done["connection failed"] += 1
@@ -288,11 +288,11 @@ def soak(
       python -m benchmarks.service soak --quick
       python -m benchmarks.service soak --minutes 60
     """
-    some = examples(60)
-    with guarded(responses(some), pause, reader=reader, dtype=dtype) as run:
-        early, _ = asyncio.run(traffic(run.server, some, clients, warm_up))
+    cases = examples(60)
+    with guarded(responses(cases), pause, reader=reader, dtype=dtype) as run:
+        early, _ = asyncio.run(traffic(run.server, cases, clients, warm_up))
         before = held_open(run.server)
-        late, done = asyncio.run(traffic(run.server, some, clients, minutes - warm_up))
+        late, done = asyncio.run(traffic(run.server, cases, clients, minutes - warm_up))
         after = held_open(run.server)
     middle, low, high = slope(late)
     samples = early + [[minute + warm_up, size] for minute, size in late]

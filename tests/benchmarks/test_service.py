@@ -27,7 +27,6 @@ ARGUMENTS = {
     "overload": "",
     "soak": "--minutes 0.05 --warm-up 0.02",
     "kill": "--kills 1",
-    "tamper": "--tamperings 10",
     "faults": "",
     "fuzz": "--requests 55",
     "vanishing": "--rounds 1",
@@ -49,7 +48,6 @@ MUST_BE: dict[str, Any] = {
     "overload": lambda found: sum(found["statuses"].values()) == found["offered"],
     "soak": lambda found: found["samples"] and sum(found["requests"].values()),
     "kill": lambda found: found["started_again"] == found["kills"] and found["decisions_told"] > 0,
-    "tamper": lambda found: found["found"] == found["tamperings"] and found["untouched_is_whole"],
     "faults": lambda found: (
         set(found["outcomes"]) == set(faults.KINDS)
         and found["recovered"] == found["faults"]
