@@ -125,7 +125,9 @@ class ServerTarget:
         try:
             reply = _Reply.model_validate(parse(content))
         except ValueError as error:
-            message, field = first_fault(error) if isinstance(error, ValidationError) else (error, "JSON")
+            message, field = (
+                first_fault(error) if isinstance(error, ValidationError) else (first_line(error), "JSON")
+            )
             raise NotJudged(f"the server's reply is not of lrp4rag: {field}: {message}") from None
         if not self._versions:
             self._versions = {"policy": reply.decision.policy}
