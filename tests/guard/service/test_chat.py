@@ -271,23 +271,6 @@ def test_what_cannot_be_sent_on_is_the_clients_fault(start, script: Script, more
         assert client.post(ROUTE, content=body, headers=JSON).status_code == 400
 
 
-def test_a_log_that_cannot_be_written_is_the_servers_fault(
-    start, script: Script, judged, monkeypatch
-) -> None:
-    from lrp4rag.util.errors import InputError
-
-    def full(*_: object) -> None:
-        raise InputError("it cannot be written to", path="/srv/secret/audit.db")
-
-    script.stream = events("It is tall. It is old.")
-    with start() as client:
-        monkeypatch.setattr(AuditLog, "append", full)
-        reply = client.post(ROUTE, json=asked())
-    assert reply.status_code == 503
-    assert "secret" not in reply.text
-    assert "tall" not in reply.text
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_without_a_passage_that_is_fit_no_answer_is_asked_for(
     start, script: Script, judged: list[str], stream: bool

@@ -160,20 +160,6 @@ def test_too_many_requests_are_refused_until_later(start) -> None:
     assert int(replies[-1].headers["Retry-After"]) >= 1
 
 
-def test_a_decision_that_cannot_be_recorded_is_not_told(start, monkeypatch) -> None:
-    from lrp4rag.guard.audit import AuditLog
-
-    def full(*_: object) -> None:
-        raise InputError("the disk is full")
-
-    with start(upstream=None) as client:
-        monkeypatch.setattr(AuditLog, "append", full)
-        assert client.post("/v1/judge", json=ONE).status_code == 503
-        known = {"question": QUESTION, "passages": PASSAGES}
-        body = {"texts": [RESPONSE], "input_type": "response", "additional_provider_specific_params": known}
-        assert client.post(GUARDRAIL, json=body).status_code == 503
-
-
 def test_it_is_ready_while_the_log_can_be_written(start, tmp_path) -> None:
     """Nothing is added to the log by asking."""
     with start(upstream=None) as client:

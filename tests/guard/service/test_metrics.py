@@ -18,6 +18,7 @@ from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.reviews import corrects
 from lrp4rag.guard.service.worker import ModelWorker
+from lrp4rag.util.errors import InputError
 from tests.guard.service.conftest import PASSAGES, QUESTION, asked
 from tests.guard.service.scripted_upstream import Script, events
 from tests.guard.service.test_reviews import ESCALATING
@@ -152,16 +153,24 @@ def test_a_check_that_does_not_finish(start, script: Script, judged: list[str]) 
     assert count("lrp4rag_unavailable_total", kind="retrieval", part="retrieval") == 1
 
 
-def test_a_record_that_cannot_be_written(start, monkeypatch) -> None:
+def test_what_cannot_be_recorded_is_not_told(start, script: Script, judged: list[str], monkeypatch) -> None:
     from lrp4rag.guard.audit import AuditLog
 
     def full(*_: object) -> None:
-        raise OSError("disk")
+        raise InputError("it cannot be written to", path="/srv/secret/audit.db")
 
-    with start(upstream=None) as client, counting() as count:
+    script.stream = events("It is tall. It is old.")
+    known = {"question": QUESTION, "passages": PASSAGES}
+    texts = {"texts": ["It is tall."], "input_type": "response", "additional_provider_specific_params": known}
+    routes = {"/v1/judge": ONE, CHAT: asked(), "/beta/litellm_basic_guardrail_api": texts}
+    with start() as client, counting() as count:
         monkeypatch.setattr(AuditLog, "append", full)
-        assert client.post("/v1/judge", json=ONE).status_code == 503
-    assert count("lrp4rag_audit_failures_total") == 1
+        for route, body in routes.items():
+            reply = client.post(route, json=body)
+            assert reply.status_code == 503, route
+            assert "secret" not in reply.text
+            assert "tall" not in reply.text
+    assert count("lrp4rag_audit_failures_total") >= len(routes)
     assert count("lrp4rag_decisions_total") == 0, "what is not on disk was not decided"
 
 
