@@ -59,13 +59,13 @@ def novel_words(rows: Rows) -> Candidates:
 
 def words_outside(example: Example) -> set[str]:
     """Collect the distinct words of a response, in lower case, that no passage has."""
-    known = {word for passage in example.passages for word in words_of(passage)}
-    return set(words_of(example.response or "")) - known
+    in_passages = {word for passage in example.passages for word in words_of(passage)}
+    return set(words_of(example.response or "")) - in_passages
 
 
 def on_relevance(rows: Rows, classifier: str, features: Sequence[Features]) -> Candidates:
     """The classifier on relevance, at each length."""
-    return on_vectors(classifier, features, lambda one: one(rows.relevances))
+    return on_vectors(classifier, features, lambda choice: choice(rows.relevances))
 
 
 def constant(rows: Rows, classifier: str, features: Sequence[Features], mode: Mode) -> Candidates:
@@ -74,7 +74,7 @@ def constant(rows: Rows, classifier: str, features: Sequence[Features], mode: Mo
     def ones(values: Values, _: np.random.Generator) -> Values:
         return np.ones_like(values)
 
-    return imitated(rows, classifier, [replace(one, mode=mode) for one in features], ones)
+    return imitated(rows, classifier, [replace(choice, mode=mode) for choice in features], ones)
 
 
 def imitated(
@@ -100,8 +100,8 @@ def on_vectors(
     """Every candidate of the classifier on the inputs of every length."""
     return tuple(
         candidate
-        for one in features
-        for candidate in candidates_on(classifier, inputs(one), f"{one.vector}, {one.length}")
+        for choice in features
+        for candidate in candidates_on(classifier, inputs(choice), f"{choice.vector}, {choice.length}")
     )
 
 

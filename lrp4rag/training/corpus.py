@@ -149,37 +149,37 @@ def variants(examples: Sequence[Example], *, shapes: int = SHAPES, seed: int = 0
 
 
 def _of_source(
-    own: Sequence[Example], others: list[Example], common: frozenset[str], shapes: int, random: Random
+    examples: Sequence[Example], others: list[Example], common: frozenset[str], shapes: int, random: Random
 ) -> Iterator[Example]:
-    whole = random.choice(own)
-    draft = Draft(whole, others, common)
+    example = random.choice(examples)
+    draft = Draft(example, others, common)
     if (other_words := reworded(draft, random, count=6)) is not None:
         yield other_words
     for kind in random.sample(WITHIN, len(WITHIN)):
         if edits := find_faults(draft, random, kind, WITHIN, 3):
-            yield labelled(whole, edits)
+            yield labelled(example, edits)
             break
     for number in range(shapes):
-        base = cut(reshaped(random.choice(own), others, random), random)
+        base = cut(reshaped(random.choice(examples), others, random), random)
         if len(base.response or "") < SHORTEST:
             continue
         base = replace(base, id=f"{base.id}-{number + 1}")
         yield base
         yield from _pairs(Draft(base, others, common), random)
     if others and random.random() < 1 / 3:
-        yield refused(whole, random.choice(others), random)
+        yield refused(example, random.choice(others), random)
 
 
 def _pairs(draft: Draft, random: Random) -> Iterator[Example]:
     """Copies of a faithful example with one fault each, and harmless ones."""
     base = draft.example
-    seen, made = {(base.passages, base.response)}, 0
+    seen, count = {(base.passages, base.response)}, 0
     if (other_words := reworded(draft, random)) is not None:
         seen.add((base.passages, other_words.response))
         yield other_words
     # The others can be made of any response: they come last, and one of them at most.
     for kind in (*random.sample(WITHIN, len(WITHIN)), random.choice(ALONE)):
-        if made == FAULTS_EACH:
+        if count == FAULTS_EACH:
             return
         edits = find_faults(draft, random, kind, KINDS, 1)
         if not edits:
@@ -188,28 +188,28 @@ def _pairs(draft: Draft, random: Random) -> Iterator[Example]:
         if (faulty.passages, faulty.response) in seen:
             continue
         seen.add((faulty.passages, faulty.response))
-        made += 1
+        count += 1
         yield faulty
         if any(edit.passage for edit in edits) or kind == "refusal":
-            mild = harmless_twin(draft, edits, random)
-            if mild is not None and (mild.passages, mild.response) not in seen:
-                yield mild
+            harmless = harmless_twin(draft, edits, random)
+            if harmless is not None and (harmless.passages, harmless.response) not in seen:
+                yield harmless
 
 
 def reshaped(example: Example, others: Sequence[Example], random: Random) -> Example:
     """The same response to the same passages in another shape: passages of others added, shuffled, merged or
     split; another wording of the prompt. The passages that a response names by number keep theirs."""
-    passages, way = list(example.passages), random.random()
+    passages, chance = list(example.passages), random.random()
     numbered = next(find_references(example.response or ""), None) is not None
-    if (way < _ADDED or numbered) and others:
+    if (chance < _ADDED or numbered) and others:
         for _ in range(random.randint(1, 2)):
             place = len(passages) if numbered else random.randint(0, len(passages))
             passages.insert(place, random.choice(random.choice(others).passages))
     elif numbered:
         pass
-    elif way < _ADDED + _SHUFFLED:
+    elif chance < _ADDED + _SHUFFLED:
         random.shuffle(passages)
-    elif way < _ADDED + _SHUFFLED + _MERGED:
+    elif chance < _ADDED + _SHUFFLED + _MERGED:
         passages = ["\n".join(passages)]
     else:
         number = random.randrange(len(passages))
@@ -221,7 +221,7 @@ def reshaped(example: Example, others: Sequence[Example], random: Random) -> Exa
     return replace(
         example,
         question=example.question if example.question.strip() else "What do the passages say?",
-        passages=tuple(dict.fromkeys(one for one in passages if one.strip())),
+        passages=tuple(dict.fromkeys(passage for passage in passages if passage.strip())),
         prompt="",
         spans=(),
         template=random.choice(PROMPTS),

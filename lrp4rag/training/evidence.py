@@ -40,7 +40,7 @@ def vector_evidence(
     each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
     """
     protocol = replace(HONEST, repeats=1, mode=features.mode, lengths=(features.length,))
-    ways: dict[str, Candidates] = {
+    candidates_by_name: dict[str, Candidates] = {
         "detector": on_relevance(rows, classifier, [features]),
         "length only": length(rows),
         "constant relevance (interpolate)": constant(rows, classifier, [features], "interpolate"),
@@ -49,7 +49,7 @@ def vector_evidence(
     }
     outcomes = {
         name: cross_validated(candidates, rows.labels, rows.groups, protocol, n_jobs=jobs)
-        for name, candidates in track(ways.items(), len(ways), "cross-validating")
+        for name, candidates in track(candidates_by_name.items(), len(candidates_by_name), "cross-validating")
     }
     outcomes[FLAG_EVERYTHING] = flag_everything(rows.labels, protocol)
     results = {
@@ -68,20 +68,26 @@ def token_evidence(
     rows: Rows,
     corpus: Corpus,
     tokens: Tokens,
-    found: TokenPredictions,
+    predictions: TokenPredictions,
     resamples: int = RESAMPLES,
     jobs: int = 1,
 ) -> Evidence:
     """Measure cross-validated predictions on the annotated rows of a corpus and on its further sets."""
-    shown = corpus.numbers(ANNOTATED)
-    part = {CLASSIFIER: found.take(tokens, shown)}
-    located = localisation(rows.select(shown), tokens.take(shown), part, ONCE, resamples=resamples, jobs=jobs)
+    annotated = corpus.numbers(ANNOTATED)
+    part = {CLASSIFIER: predictions.take(tokens, annotated)}
+    located = localisation(
+        rows.select(annotated), tokens.take(annotated), part, ONCE, resamples=resamples, jobs=jobs
+    )
     generators = {
         name: GeneratorEvidence(
             rows=located.rows[name],
             hallucinated=located.hallucinated[name],
             metrics=located.responses[name][CLASSIFIER],
-            controls={way: one for way, one in located.responses[name].items() if way != CLASSIFIER},
+            controls={
+                control: metrics_of
+                for control, metrics_of in located.responses[name].items()
+                if control != CLASSIFIER
+            },
             located=lines,
         )
         for name, lines in located.lines.items()
@@ -89,7 +95,7 @@ def token_evidence(
     together = generators.pop(ALL)
 
     def metrics(numbers: NDArray[np.intp]) -> Metrics:
-        outcome = found.outcome.select(numbers)
+        outcome = predictions.outcome.select(numbers)
         return outcome_metrics(outcome, rows.labels[numbers], rows.groups[numbers], resamples=resamples)
 
     return Evidence(

@@ -37,11 +37,11 @@ def export(folder: str | Path, out: Path) -> int:
     except ImportError as error:
         raise LRP4RAGError("export needs pyarrow: pip install 'lrp4rag[parquet]'") from error
     store = Store.existing(folder)
-    listed = store.examples()
-    examples = [example for example in listed if store.has(example)]
+    every = store.examples()
+    examples = [example for example in every if store.has(example)]
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
-    _warn_of_missing(store, listed)
+    _warn_of_missing(store, every)
     schema = _schema(pa)
     with (
         written_atomically(out) as stream,

@@ -58,9 +58,9 @@ def extract(
     store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
     store.add_examples(examples, rebuild=True)
     # Equal examples share files.
-    wanted = {store.path(example): example for example in examples}
-    looked = track(wanted.values(), len(wanted), "looking at what is there")
-    missing = [example for example in looked if not is_complete(store, example, parts)]
+    by_path = {store.path(example): example for example in examples}
+    looking = track(by_path.values(), len(by_path), "looking at what is there")
+    missing = [example for example in looking if not is_complete(store, example, parts)]
     groups = groups_of(missing, examples)
     if workers > 1 and load is not None and len(groups) > 1:
         outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory, fillers)
@@ -70,7 +70,7 @@ def extract(
     failed = {store.path(example): why for example, why in results if why is not None}
     failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
     store.log_failures(failures)
-    return Extraction(store, len(missing) - len(failed), len(wanted) - len(missing), failures)
+    return Extraction(store, len(missing) - len(failed), len(by_path) - len(missing), failures)
 
 
 def require_possible(parts: Sequence[str], reader: Reader) -> None:
@@ -86,11 +86,11 @@ def require_possible(parts: Sequence[str], reader: Reader) -> None:
 
 def is_complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
     """Whether all parts are there; a damaged file is removed, so that it is computed again."""
-    held = [store.holds(example, part) for part in parts]
-    for part, whole in zip(parts, held, strict=True):
+    complete = [store.holds(example, part) for part in parts]
+    for part, whole in zip(parts, complete, strict=True):
         if not whole:
             discard(store.path(example, part))
-    return all(held)
+    return all(complete)
 
 
 def groups_of(missing: Sequence[Example], examples: Sequence[Example]) -> list[Group]:
@@ -98,18 +98,20 @@ def groups_of(missing: Sequence[Example], examples: Sequence[Example]) -> list[G
     prompts: dict[str, list[Example]] = {}
     for example in missing:
         prompts.setdefault(prompt_key(example), []).append(example)
-    known = {prompt_key(example): example for example in examples}
-    order = sorted(known)
+    by_key = {prompt_key(example): example for example in examples}
+    order = sorted(by_key)
     following = dict(zip(order, order[1:] + order[:1], strict=True))
     return [
-        Group(tuple(group), None if following[key] == key else known[following[key]])
+        Group(tuple(group), None if following[key] == key else by_key[following[key]])
         for key, group in prompts.items()
     ]
 
 
 def prompt_key(example: Example) -> str:
     """The same for the same prompt with its parts in the same places."""
-    return json_hash([example.prompt, [[one.kind, one.index, one.start, one.end] for one in example.spans]])
+    return json_hash(
+        [example.prompt, [[span.kind, span.index, span.start, span.end] for span in example.spans]]
+    )
 
 
 def _run_here(

@@ -95,16 +95,18 @@ class Extractor:
                 _fill_matrix(self, part, lacking)
             return {}
         except EXAMPLE_ERRORS as error:
-            left = self._lacking(part, lacking)
-            if len(left) == 1:
-                return dict.fromkeys(left, _reason(error))
+            remaining = self._lacking(part, lacking)
+            if len(remaining) == 1:
+                return dict.fromkeys(remaining, _reason(error))
         failures: Failures = {}
-        for example, one in left.items():
-            failures |= self._attempt(part, {example: one}, other)
+        for example, encoding in remaining.items():
+            failures |= self._attempt(part, {example: encoding}, other)
         return failures
 
     def _lacking(self, part: str, encoded: Encodings) -> Encodings:
-        return {example: one for example, one in encoded.items() if not self.store.holds(example, part)}
+        return {
+            example: encoding for example, encoding in encoded.items() if not self.store.holds(example, part)
+        }
 
     def relevance(self, encoded: Encoded, response: Array, logits: Array) -> Relevance:
         """Return R_response (t) with its explained logits, as the store keeps it."""
@@ -125,36 +127,38 @@ Filler = Callable[[Extractor, Encodings, "Example | None"], None]
 def _fill_reading(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:
     extractor.close()
     replay = PlainReplay(extractor.reader)
-    for example, one in encoded.items():
-        extractor.store.write_record(example, replay(one))
+    for example, encoding in encoded.items():
+        extractor.store.write_record(example, replay(encoding))
 
 
 def _fill_segments(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:
     """One tangent for each segment, of which the relevance of the whole prompt is the sum."""
     store, first = extractor.store, next(iter(encoded.values()))
     prefix = extractor.flow.prefix(first.prompt_ids, segment_weights(first))
-    for example, one in encoded.items():
-        by_segment = as_array(prefix.push(one.response_ids))
+    for example, encoding in encoded.items():
+        by_segment = as_array(prefix.push(encoding.response_ids))
         if not store.holds(example, RELEVANCE):  # a stored one stays as it is
-            response = by_segment.sum(0) / len(one.prompt_ids)
+            response = by_segment.sum(0) / len(encoding.prompt_ids)
             logits = as_array(extractor.flow.explained_logits)
-            store.write(example, extractor.relevance(one, response, logits))
+            store.write(example, extractor.relevance(encoding, response, logits))
         store.write_arrays(example, SEGMENTS, {"by_segment": by_segment})
 
 
 def _fill_relevance(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:
     first = next(iter(encoded.values()))
     prefix = extractor.flow.prefix(first.prompt_ids, prompt_mean(first))
-    for example, one in encoded.items():
-        response = as_array(prefix.push(one.response_ids))[0]
+    for example, encoding in encoded.items():
+        response = as_array(prefix.push(encoding.response_ids))[0]
         logits = as_array(extractor.flow.explained_logits)
-        extractor.store.write(example, extractor.relevance(one, response, logits))
+        extractor.store.write(example, extractor.relevance(encoding, response, logits))
 
 
 def _fill_prompt(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:
     """R_prompt (n), by one cotangent."""
-    for example, one in encoded.items():
-        extractor.store.write_arrays(example, PROMPT, {"prompt": as_array(pull_mean(extractor.flow, one))})
+    for example, encoding in encoded.items():
+        extractor.store.write_arrays(
+            example, PROMPT, {"prompt": as_array(pull_mean(extractor.flow, encoding))}
+        )
         extractor.flow.forget()
 
 
@@ -165,8 +169,8 @@ def _fill_matrix(extractor: Extractor, part: str, encoded: Encodings) -> None:
     first = next(iter(encoded.values()))
     columns = torch.from_numpy(resampling_matrix(len(first.prompt_ids), shape[1]))
     pushed = extractor.flow.push_shared(list(encoded.values()), columns)
-    for (example, one), relevance in zip(encoded.items(), pushed, strict=True):
-        rows = resampling_matrix(len(one.response_ids), shape[0])
+    for (example, encoding), relevance in zip(encoded.items(), pushed, strict=True):
+        rows = resampling_matrix(len(encoding.response_ids), shape[0])
         extractor.store.write_arrays(example, part, {"matrix": rows @ as_array(relevance).T})
 
 
@@ -186,6 +190,6 @@ def _reason(error: Exception) -> str:
 def _by_prompt(encoded: Encodings) -> list[Encodings]:
     """Responses to the same tokens together: truncation may cut one prompt differently for each."""
     prompts: dict[tuple[int, ...], Encodings] = {}
-    for example, one in encoded.items():
-        prompts.setdefault(one.prompt_ids, {})[example] = one
+    for example, encoding in encoded.items():
+        prompts.setdefault(encoding.prompt_ids, {})[example] = encoding
     return list(prompts.values())

@@ -86,17 +86,17 @@ def splits(
     same for cross-validation, two generators for transfer. Each row of `test` is judged once in each repeat.
     Raises `InputError` where a source is on both sides and the protocol does not count leaks.
     """
-    found, leaking = [], np.zeros(len(labels), dtype=bool)
+    result, leaking = [], np.zeros(len(labels), dtype=bool)
     judged = np.flatnonzero(test)
     for repeat in range(protocol.repeats):
         for _, fold in _folds(protocol, labels[judged], groups[judged], protocol.seed + repeat):
-            learned, held = train.copy(), judged[fold]
-            learned[held] = False
+            learn_from, held_out = train.copy(), judged[fold]
+            learn_from[held_out] = False
             if protocol.grouped:
-                learned &= ~np.isin(groups, groups[held])
-            split = Split(repeat, np.flatnonzero(learned), held)
-            leaking[held] |= np.isin(groups[held], groups[split.train])
-            found.append(split)
+                learn_from &= ~np.isin(groups, groups[held_out])
+            split = Split(repeat, np.flatnonzero(learn_from), held_out)
+            leaking[held_out] |= np.isin(groups[held_out], groups[split.train])
+            result.append(split)
     leaks = int(leaking.sum())
     if leaks and protocol.leaks == "refused":
         source = groups[leaking][0]
@@ -104,7 +104,7 @@ def splits(
             f"{leaks} rows would be judged by a model that learned from their source (first: '{source}'); "
             f"protocol '{protocol.name}' does not group by source and does not count leaks"
         )
-    return found, leaks
+    return result, leaks
 
 
 def _folds(protocol: Protocol, labels: Labels, groups: Groups, seed: int) -> Folds:

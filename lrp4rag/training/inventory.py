@@ -109,18 +109,18 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> int:
     examples = [example for store in stores for example in store.examples()]
     target = Store.open(out, stores[0].configuration)
     target.examples()
-    held: dict[Path, list[Path]] = {}
+    copies: dict[Path, list[Path]] = {}
     for store in (target, *stores):  # what is there and whole stays
         for part in store.parts():
             for path in store.files(part):
-                held.setdefault(target.folder / part / path.name, []).append(path)
+                copies.setdefault(target.folder / part / path.name, []).append(path)
     copied, damaged = 0, []
-    for place, paths in track(held.items(), len(held), "copying"):
-        whole = next((path for path in paths if is_whole(path)), None)
-        if whole is None:
+    for destination, paths in track(copies.items(), len(copies), "copying"):
+        intact = next((path for path in paths if is_whole(path)), None)
+        if intact is None:
             damaged.append(paths[0])
-        elif whole != place:
-            _copy(whole, place)
+        elif intact != destination:
+            _copy(intact, destination)
             copied += 1
     target.add_examples(examples)
     if damaged:
@@ -132,10 +132,10 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> int:
     return copied
 
 
-def _copy(source: Path, place: Path) -> None:
-    place.parent.mkdir(exist_ok=True)
-    discard(place)  # where it is damaged, and may be a link
-    with source.open("rb") as read, written_atomically(place) as written:
+def _copy(source: Path, destination: Path) -> None:
+    destination.parent.mkdir(exist_ok=True)
+    discard(destination)  # where it is damaged, and may be a link
+    with source.open("rb") as read, written_atomically(destination) as written:
         shutil.copyfileobj(read, written)
 
 

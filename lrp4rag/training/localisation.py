@@ -67,7 +67,7 @@ class Localisation:
 def localisation(
     rows: Rows,
     tokens: Tokens,
-    found: Mapping[str, TokenPredictions],
+    predictions: Mapping[str, TokenPredictions],
     protocol: Protocol,
     *,
     controls: Mapping[str, Control] | None = WHOLE,
@@ -78,8 +78,11 @@ def localisation(
 
     `controls` of whole responses are learned in `jobs` processes; None leaves out all controls.
     """
-    markings = {name: Marking(one.probabilities, one.marked, one.sentences) for name, one in found.items()}
-    verdicts = {name: one.outcome for name, one in found.items()}
+    markings = {
+        name: Marking(prediction.probabilities, prediction.marked, prediction.sentences)
+        for name, prediction in predictions.items()
+    }
+    verdicts = {name: prediction.outcome for name, prediction in predictions.items()}
     if controls is not None:
         markings |= simple(rows, tokens, protocol)
         verdicts |= whole(rows, protocol, controls, jobs)
@@ -94,7 +97,9 @@ def localisation(
             for name, outcome in verdicts.items()
         }
         counts[generator], hallucinated[generator] = len(part), int(part.labels.sum())
-    chosen_by = tuple(f"{name}: {one}" for name, model in found.items() for one in model.outcome.chosen)
+    chosen_by = tuple(
+        f"{name}: {label}" for name, model in predictions.items() for label in model.outcome.chosen
+    )
     return Localisation(lines, responses, counts, hallucinated, chosen_by)
 
 
@@ -107,20 +112,20 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
     }
     if rows.has(STORED_RELEVANCE):
         scores = {RELEVANCE: np.concatenate([-smoothed(row.total) for row in rows.relevances]), **scores}
-    made = {name: _marking(tokens, score, protocol) for name, score in scores.items()}
+    markings = {name: _marking(tokens, score, protocol) for name, score in scores.items()}
     everything = np.ones(len(tokens.flags), dtype=bool)
-    return made | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
+    return markings | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
 
 
 def whole(
     rows: Rows, protocol: Protocol, controls: Mapping[str, Control] = WHOLE, jobs: int = 1
 ) -> dict[str, Outcome]:
     """Cross-validate controls of whole responses, and flag everything."""
-    made = {
+    outcomes = {
         name: cross_validated(control(rows), rows.labels, rows.groups, protocol, n_jobs=jobs)
         for name, control in track(controls.items(), len(controls), "cross-validating controls")
     }
-    return made | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
+    return outcomes | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
 
 
 def _in_novel_word(example: Example, encoded: Encoded) -> Scores:
@@ -164,12 +169,12 @@ def line_of(
         start, end = np.searchsorted(tokens.owner, [row, row + 1])
         text, offsets = example.response or "", encoded.response_offsets
         suspect = merged_spans(marking.marked[start:end], offsets, text)
-        own = sentences_in(text)
-        flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in own]
+        spans_of_sentences = sentences_in(text)
+        flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in spans_of_sentences]
         marked = np.array([len(one) > 0 and one.mean() > 0.5 for one in flags], dtype=bool)
         annotated = [(label.start, label.end) for label in example.labels or ()]
         spans.append(characters(suspect, annotated, len(text)))
-        in_sentences.append(sentences(marked, annotated_sentences(example, own)))
+        in_sentences.append(sentences(marked, annotated_sentences(example, spans_of_sentences)))
     inside = tokens.within(chosen)
     return Located(
         # Each draw ranks every token of the data, so fewer must do.
@@ -185,18 +190,23 @@ def line_of(
     )
 
 
-def lines_record(found: Localisation) -> dict[str, Any]:
+def lines_record(localised: Localisation) -> dict[str, Any]:
     """As JSON, by generator: value, low and high of every metric."""
 
     def plain(metrics: Metrics) -> dict[str, Any]:
-        return {name: [one.value, one.low, one.high] for name, one in metrics.items()}
+        return {name: [interval.value, interval.low, interval.high] for name, interval in metrics.items()}
 
     return {
         name: {
-            "rows": found.rows[name],
-            "hallucinated": found.hallucinated[name],
-            "responses": {way: plain(metrics) for way, metrics in found.responses[name].items()},
-            "lines": {way: {kind: plain(metrics) for kind, metrics in line} for way, line in lines.items()},
+            "rows": localised.rows[name],
+            "hallucinated": localised.hallucinated[name],
+            "responses": {
+                line_name: plain(metrics) for line_name, metrics in localised.responses[name].items()
+            },
+            "lines": {
+                line_name: {kind: plain(metrics) for kind, metrics in line}
+                for line_name, line in lines.items()
+            },
         }
-        for name, lines in found.lines.items()
+        for name, lines in localised.lines.items()
     }

@@ -37,9 +37,9 @@ class Configuration:
     def require(self, wanted: Configuration, path: Path) -> None:
         """Raise `InputError`, which names `path`, where the two differ by more than the words for the
         reader."""
-        found, asked = self.as_dict(), wanted.as_dict()
-        for name in asked:
-            old, new = (_comparable(configuration[name]) for configuration in (found, asked))
+        ours, theirs = self.as_dict(), wanted.as_dict()
+        for name in theirs:
+            old, new = (_comparable(configuration[name]) for configuration in (ours, theirs))
             if old != new:
                 raise InputError(
                     f"the store was made with {name} {old}, not {new}; name another folder", path=path
@@ -72,18 +72,18 @@ class Manifest:
                 f"not a store of format {FORMAT}; extract it again, into a new folder", path=path
             )
         try:
-            found = _Record.model_validate(record)
+            parsed = _Record.model_validate(record)
         except ValidationError as error:
             fault, field = first_fault(error)
             raise InputError(f"not a manifest: {fault}", path=path, field=field) from error
         require_seal(record, path, "the manifest")
-        configuration = Configuration(record["reader"], found.composite, found.target, found.truncation)
-        return cls(configuration, found.data, found.coming)
+        configuration = Configuration(record["reader"], parsed.composite, parsed.target, parsed.truncation)
+        return cls(configuration, parsed.data, parsed.coming)
 
     def write(self, path: Path) -> None:
-        noted = {"data": self.data, "coming": self.coming}
+        entries = {"data": self.data, "coming": self.coming}
         record = self.configuration.as_dict() | {
-            name: data.model_dump() for name, data in noted.items() if data is not None
+            name: data.model_dump() for name, data in entries.items() if data is not None
         }
         write_atomically(path, json.dumps(sealed(record), indent=2) + "\n")
 
@@ -140,7 +140,8 @@ def dump_examples(examples: Iterable[Example]) -> bytes:
     """A JSON line each, with the places of the parts in the prompt."""
     names = _StoredExample.model_fields
     rows = (
-        _StoredExample.model_construct(**{name: getattr(one, name) for name in names}) for one in examples
+        _StoredExample.model_construct(**{name: getattr(example, name) for name in names})
+        for example in examples
     )
     return b"".join(row.model_dump_json().encode() + b"\n" for row in rows)
 

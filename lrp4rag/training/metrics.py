@@ -154,15 +154,15 @@ def intervals_of(draws: Values, level: float = LEVEL) -> Metrics:
 def _interval(value: float, drawn: NDArray[np.float64], level: float, *, centred: bool) -> Interval:
     """`centred`: a mean of distances is larger in every resample, whose noise adds to it. That surplus is
     taken off again, for else the interval could lie above the value."""
-    known = drawn[np.isfinite(drawn)]
-    if not np.isfinite(value) or not len(known):
+    defined = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value) or not len(defined):
         return UNDEFINED
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     if centred:
-        surplus = known.mean() - value
+        surplus = defined.mean() - value
         # A difference of two errors may be negative, an error may not.
         low, high = low - surplus, high - surplus
-        low = max(low, 0.0) if value >= 0 and (known >= 0).all() else low
+        low = max(low, 0.0) if value >= 0 and (defined >= 0).all() else low
     return Interval(value=value, low=float(low), high=float(high))
 
 
@@ -241,7 +241,9 @@ def overlap_metrics(
     The definition of RAGTruth's span-level detection (arXiv 2401.00396) and LettuceDetect's
     (arXiv 2502.17125): counts are summed over responses before they are divided.
     """
-    marked, annotated, both = np.array([[one.marked, one.annotated, one.both] for one in overlaps]).T
+    marked, annotated, both = np.array(
+        [[overlap.marked, overlap.annotated, overlap.both] for overlap in overlaps]
+    ).T
     quotients = {
         "precision": (both, marked),
         "recall": (both, annotated),

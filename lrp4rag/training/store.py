@@ -130,16 +130,16 @@ class Store:
         path = self.path(example)
         if not self.has(example):
             raise InputError(f"no relevance for example '{example.id}'", path=self.folder)
-        found: dict[str, Any] = {}
+        stored: dict[str, Any] = {}
         for part in (SEGMENTS, FORMER_SEGMENTS):
             if self.has(example, part):
-                found |= self.arrays(example, part, ["by_segment"])
+                stored |= self.arrays(example, part, ["by_segment"])
                 break
         if self.has(example, PROMPT):
-            found["prompt"] = self.arrays(example, PROMPT, ["prompt"])["prompt"]
+            stored["prompt"] = self.arrays(example, PROMPT, ["prompt"])["prompt"]
         for part in [part for part in self.matrices() if self.has(example, part)][:1]:
-            found["resampled"] = self.arrays(example, part)["matrix"]
-        return replace(Relevance.load(path, _name(path)), **found)
+            stored["resampled"] = self.arrays(example, part)["matrix"]
+        return replace(Relevance.load(path, _name(path)), **stored)
 
     def read_record(self, example: Example) -> Record:
         """What a plain pass told; raises `InputError` where it is missing or damaged."""
@@ -185,18 +185,18 @@ class Store:
         Raises `InputError` where examples.jsonl is damaged; with `rebuild`, it is made anew of these, with an
         `LRP4RAGWarning`.
         """
-        given = _by_identity(examples)
+        added = _by_identity(examples)
         with _alone_in(self.folder):
             manifest, known = self._manifest(), None
             try:
-                found, data = self._read_examples()
-                known = _by_identity(found)
+                listed, data = self._read_examples()
+                known = _by_identity(listed)
             except InputError:
                 if not rebuild:
                     raise
                 data = manifest.data
-                _warn_of_remaking(self.folder / EXAMPLES, len(given))
-            merged = {**(known or {}), **given}
+                _warn_of_remaking(self.folder / EXAMPLES, len(added))
+            merged = {**(known or {}), **added}
             if merged != known:
                 content = dump_examples(merged.values())
                 coming = Data(examples=len(merged), sha256=hash_of(content))
@@ -221,7 +221,7 @@ class Store:
     def failures(self) -> dict[str, str]:
         """The examples that failed in the last run, and why; raises `InputError` naming the line where the
         log is damaged."""
-        path, found = self.folder / FAILURES, {}
+        path, reasons = self.folder / FAILURES, {}
         content = read_bytes(path, LARGEST) if present(path) else b""
         for number, line in enumerate(content.splitlines(), start=1):
             try:
@@ -231,8 +231,8 @@ class Store:
             id, why = (row.get("id"), row.get("error")) if isinstance(row, dict) else (None, None)
             if not (isinstance(id, str) and isinstance(why, str)):
                 raise InputError("damaged: it does not say what failed, and why", path=path, line=number)
-            found[id] = why
-        return found
+            reasons[id] = why
+        return reasons
 
     def _manifest(self) -> Manifest:
         return Manifest.read(self.folder / MANIFEST)

@@ -127,8 +127,8 @@ class TokenPredictions:
     @property
     def probabilities(self) -> Scores:
         """Of tokens, (N,)."""
-        found: Scores = expit(self.log_odds)
-        return found
+        result: Scores = expit(self.log_odds)
+        return result
 
     def take(self, tokens: Tokens, rows: Numbers) -> TokenPredictions:
         """Of some of the rows, whose numbers rise; `tokens` are those of all."""
@@ -151,7 +151,7 @@ def folds_of(
     """
     tokens.require_sources()
     everything = np.ones(len(tokens.labels), dtype=bool)
-    train, test = (everything if some is None else some for some in (learn, judged))
+    train, test = (everything if mask is None else mask for mask in (learn, judged))
     return splits(replace(protocol, repeats=1), tokens.labels, tokens.groups, train, test)[0]
 
 
@@ -189,12 +189,12 @@ def decide_fold(
 ) -> FoldResult:
     """Learn from some blocks' scores of the training tokens, and decide by those of the others, at an
     operating point of the training rows."""
-    fitted = fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()})
+    fitted = fit_stacker(tokens, split.train, {name: block.outside for name, block in scores.items()})
     rule, inside = fitted.rule, tokens.within(split.test)
     place = np.searchsorted(split.test, tokens.owner[inside])
     sentence, generators = tokens.sentence[inside], tokens.generators[split.test]
-    found = fitted.stacker(np.stack([one.judged for one in scores.values()], axis=1), place, sentence)
-    columns, numbers, owner = tokens.claims_of(found.alone, found.among, inside)
+    scored = fitted.stacker(np.stack([block.judged for block in scores.values()], axis=1), place, sentence)
+    columns, numbers, owner = tokens.claims_of(scored.alone, scored.among, inside)
     owner = np.searchsorted(split.test, owner)
     probabilities = rule.responses(columns, owner, generators)
     shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
@@ -203,9 +203,9 @@ def decide_fold(
     suspect = np.isin(sentence, numbers[of_claims >= cut.threshold])
     return FoldResult(
         rows=split.test,
-        alone=found.alone,
-        log_odds=found.among,
-        marked=suspect & (expit(found.among) >= rule.token_threshold),
+        alone=scored.alone,
+        log_odds=scored.among,
+        marked=suspect & (expit(scored.among) >= rule.token_threshold),
         sentences=suspect,
         probabilities=probabilities,
         flagged=probabilities >= cut.threshold,
@@ -219,12 +219,12 @@ def joined(results: Iterable[FoldResult], tokens: Tokens) -> TokenPredictions:
     alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
     marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     probabilities, flagged = np.full((1, rows), np.nan), np.zeros((1, rows), dtype=bool)
-    for one in results:
-        inside = tokens.within(one.rows)
-        alone[inside], log_odds[inside] = one.alone, one.log_odds
-        marked[inside], sentences[inside] = one.marked, one.sentences
-        probabilities[0, one.rows], flagged[0, one.rows] = one.probabilities, one.flagged
-    outcome = Outcome(probabilities, flagged, tuple(one.chosen for one in results))
+    for result in results:
+        inside = tokens.within(result.rows)
+        alone[inside], log_odds[inside] = result.alone, result.log_odds
+        marked[inside], sentences[inside] = result.marked, result.sentences
+        probabilities[0, result.rows], flagged[0, result.rows] = result.probabilities, result.flagged
+    outcome = Outcome(probabilities, flagged, tuple(result.chosen for result in results))
     return TokenPredictions(alone, log_odds, marked, sentences, outcome)
 
 
@@ -249,20 +249,20 @@ def cross_validate_tokens(
             parts = [VERSION, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
             places[k, name] = cache and cache / f"{json_hash(parts)[:32]}.safetensors"
     scores = {place: _kept(path) for place, path in places.items()}
-    missing = [place for place, found in scores.items() if found is None]
+    missing = [place for place, scored in scores.items() if scored is None]
     tasks = (
         delayed(_one_thread)(k, name, tokens.select((name,)), folds[k], protocol.seed) for k, name in missing
     )
     # Without memory maps: a killed run would leave their files behind.
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered", max_nbytes=None)
-    for k, name, found in track(pool(tasks), len(missing), "cross-validating"):
-        scores[k, name] = found
+    for k, name, scored in track(pool(tasks), len(missing), "cross-validating"):
+        scores[k, name] = scored
         if (path := places[k, name]) is not None:
             discard(path)
-            write_tensors(path, KIND, {"outside": found.outside, "judged": found.judged}, name=path.stem)
+            write_tensors(path, KIND, {"outside": scored.outside, "judged": scored.judged}, name=path.stem)
     results = []
     for k, split in enumerate(folds):
-        by_block = {name: one for name in tokens.blocks if (one := scores[k, name]) is not None}
+        by_block = {name: kept for name in tokens.blocks if (kept := scores[k, name]) is not None}
         results.append(decide_fold(tokens, split, by_block, point))
     return joined(results, tokens)
 

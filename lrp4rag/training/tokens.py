@@ -73,12 +73,12 @@ class Tokens:
             if not len(record):
                 raise InputError("a response without tokens cannot be learned from")
             for name, block in blocks.items():
-                made = block(record)
-                parts[name].append(lean(made) if isinstance(block, StateBlock) else made)
+                table = block(record)
+                parts[name].append(lean(table) if isinstance(block, StateBlock) else table)
             numbers = sentence_numbers(record)
             sentences.append(np.where(numbers >= 0, numbers + count, -1))
             statements = Statements.of(record)
-            stating += [one != "nothing" for one in statements.stating]
+            stating += [states != "nothing" for states in statements.stating]
             comparisons.append(statements.compared)
             count += len(statements.stating)
             lengths.append(len(record))
@@ -100,13 +100,13 @@ class Tokens:
         """The columns (C, columns) of the sentences that state something, among those of the tokens `inside`,
         whose scores (n,) are given; with the sentences' numbers and those of their responses, (C,)."""
         sentence = self.sentence[inside]
-        there = np.unique(sentence[sentence >= 0])
-        place = np.where(sentence >= 0, np.searchsorted(there, sentence), -1)
-        columns = claim_columns(alone, among, place, self.compared[there])
+        numbers_of = np.unique(sentence[sentence >= 0])
+        place = np.where(sentence >= 0, np.searchsorted(numbers_of, sentence), -1)
+        columns = claim_columns(alone, among, place, self.compared[numbers_of])
         numbers, first = np.unique(sentence, return_index=True)
         owners = self.owner[inside][first[numbers >= 0]]
-        kept = self.stating[there]
-        return columns[kept], there[kept], owners[kept]
+        states = self.stating[numbers_of]
+        return columns[states], numbers_of[states], owners[states]
 
     def within(self, rows: Numbers) -> Numbers:
         """The numbers of the tokens of some responses."""
@@ -189,8 +189,8 @@ def tokens_on_disk(
         with written_atomically(paths[name]) as file:
             np.save(file, table, allow_pickle=False)
         write_atomically(paths[name].with_suffix(HASH), f"{file_hash(paths[name])}\n")
-    held = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
-    return replace(tokens, blocks=held)
+    tables = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
+    return replace(tokens, blocks=tables)
 
 
 def _whole(path: Path) -> bool:

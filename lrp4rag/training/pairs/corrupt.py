@@ -75,12 +75,12 @@ def _families(
     examples: Sequence[Example], kinds: Sequence[str], faults: int, each: int, harmless: bool, seed: int
 ) -> Iterator[list[Example]]:
     faithful = [example for example in examples if example.labels == () and example.response]
-    taken, made = {example.id for example in examples}, Counter[str]()
+    taken, counts = {example.id for example in examples}, Counter[str]()
     common = common_words(faithful)
     for example in faithful:
         random = Random(f"{seed}/{example.id}")  # what follows does not depend on the other examples' edits
         draft = Draft(example, _others(example, faithful, random), common)
-        order = sorted(random.sample(kinds, len(kinds)), key=lambda kind: made[kind])
+        order = sorted(random.sample(kinds, len(kinds)), key=lambda kind: counts[kind])
         copies = list[Example]()
         seen: set[object] = {(example.passages, example.response)}
         wanted, fruitless = each, 0
@@ -94,7 +94,7 @@ def _families(
             twin = labelled(example, edits)
             if _add(copies, twin, seen, taken):
                 wanted, fruitless = wanted - 1, 0
-                made.update(edit.kind for edit in edits)
+                counts.update(edit.kind for edit in edits)
                 if harmless and (mild := harmless_twin(draft, edits, random)) is not None:
                     _add(copies, mild, seen, taken)
         yield [example, *copies] if copies else []
@@ -113,8 +113,8 @@ def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], 
     for _ in range(count):
         others = [kind for kind in kinds if kind != "refusal"]
         for kind in random.sample(others, len(others)) if edits else [first]:
-            found = (one for one in HARMFUL[kind](draft, random) if one.apart_from(edits))
-            if (edit := next(found, None)) is not None:
+            candidates = (edit for edit in HARMFUL[kind](draft, random) if edit.apart_from(edits))
+            if (edit := next(candidates, None)) is not None:
                 edits.append(edit)
                 break
         else:
@@ -138,8 +138,8 @@ def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Exampl
     """A faithful copy that shares with the faulty one what is no fault: a passage that came with it, or that
     it is a refusal, here to passages that do not answer. Otherwise one in other words, or None."""
     if any(edit.passage for edit in edits):
-        given = _with_those_of(draft.example, edits)
-        return replace(given, id=f"{draft.example.id}~passage-added")
+        changed = _with_those_of(draft.example, edits)
+        return replace(changed, id=f"{draft.example.id}~passage-added")
     words = content_words(draft.example.question)
     for other in draft.others if edits[0].kind == "refusal" and words else ():
         if max(index_of(tuple(other.passages)).similarities(words), default=0.0) < GROUNDED:
@@ -150,10 +150,10 @@ def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Exampl
 def reworded(draft: Draft, random: Random, count: int = _REWORDINGS) -> Example | None:
     """The example with up to `count` harmless changes, of as many kinds as it admits; None for none. All its
     values agree with the original's."""
-    made = [list(make(draft, random)) for make in HARMLESS.values()]
-    rounds = itertools.zip_longest(*(random.sample(found, len(found)) for found in made))
+    edits_by_kind = [list(make(draft, random)) for make in HARMLESS.values()]
+    rounds = itertools.zip_longest(*(random.sample(edits, len(edits)) for edits in edits_by_kind))
     edits = list[Edit]()
-    for edit in (one for together in rounds for one in together if one is not None):
+    for edit in (edit for edits_of_round in rounds for edit in edits_of_round if edit is not None):
         if len(edits) < count and edit.apart_from(edits) and _keeps_values(draft, edit):
             edits.append(edit)
     if not edits:
@@ -164,15 +164,15 @@ def reworded(draft: Draft, random: Random, count: int = _REWORDINGS) -> Example 
 
 def _keeps_values(draft: Draft, edit: Edit) -> bool:
     response, _ = apply(draft.response, [edit])
-    read = find_values(response, draft.context)
-    return all(any(agree(value, one) for one in draft.values) for value in read)
+    values = find_values(response, draft.context)
+    return all(any(agree(value, own) for own in draft.values) for value in values)
 
 
 def refused(example: Example, other: Example, random: Random) -> Example:
     """The question with another source's passages and a refusal, which is right there."""
     texts = [text for text in REFUSALS if "{" not in text]
-    given = with_passages(example, other.passages)
-    return replace(given, response=random.choice(texts), labels=(), id=f"{example.id}~refused")
+    changed = with_passages(example, other.passages)
+    return replace(changed, response=random.choice(texts), labels=(), id=f"{example.id}~refused")
 
 
 def cut(example: Example, random: Random, most: int = 4) -> Example:
@@ -200,7 +200,7 @@ def _with_those_of(example: Example, edits: Sequence[Edit]) -> Example:
 def _others(example: Example, faithful: Sequence[Example], random: Random) -> list[Example]:
     """Faithful examples of other sources; none where there is one source."""
     drawn = random.sample(faithful, min(_LENDERS, len(faithful)))
-    return [one for one in drawn if one.source != example.source]
+    return [other for other in drawn if other.source != example.source]
 
 
 def _add(copies: list[Example], copy: Example, seen: set[object], taken: set[str]) -> bool:
@@ -209,7 +209,7 @@ def _add(copies: list[Example], copy: Example, seen: set[object], taken: set[str
     if content in seen:
         return False
     names = itertools.chain([copy.id], (f"{copy.id}~{number}" for number in itertools.count(2)))
-    name = next(one for one in names if one not in taken)
+    name = next(name for name in names if name not in taken)
     seen.add(content)
     taken.add(name)
     copies.append(replace(copy, id=name))

@@ -40,7 +40,7 @@ class Edit:
 
     def apart_from(self, others: Sequence[Edit]) -> bool:
         """Whether at least one character stays between it and each of the others."""
-        return all(self.end < one.start or one.end < self.start for one in others)
+        return all(self.end < other.start or other.end < self.start for other in others)
 
 
 class Draft:
@@ -60,8 +60,8 @@ class Draft:
 
     def shuffled(self, random: Random, *kinds: str) -> list[Value]:
         """Its values of these kinds, in any order."""
-        found = [one for one in self.values if one.kind in kinds]
-        return random.sample(found, len(found))
+        values = [value for value in self.values if value.kind in kinds]
+        return random.sample(values, len(values))
 
     def sentence(self, place: int) -> tuple[int, int]:
         """The sentence at a character; an empty one between sentences."""
@@ -120,18 +120,18 @@ def apply(response: str, edits: Sequence[Edit]) -> tuple[str, list[tuple[int, in
 
     Where a text was taken out, the word before marks the place, or the one after where none is before.
     """
-    made, cursor, spans = "", 0, list[tuple[int, int]]()
-    for edit in sorted(edits, key=lambda one: one.start):
-        made += response[cursor : edit.start]
-        start = len(made) + len(edit.text) - len(edit.text.lstrip())
-        made += edit.text
+    text, cursor, spans = "", 0, list[tuple[int, int]]()
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        text += response[cursor : edit.start]
+        start = len(text) + len(edit.text) - len(edit.text.lstrip())
+        text += edit.text
         cursor = edit.end
-        spans.append((start, max(start, len(made.rstrip()))))
-    made += response[cursor:]
-    return made, [(start, end) if start < end else _word_at(made, start) for start, end in spans]
+        spans.append((start, max(start, len(text.rstrip()))))
+    text += response[cursor:]
+    return text, [(start, end) if start < end else _word_at(text, start) for start, end in spans]
 
 
 def _word_at(text: str, place: int) -> tuple[int, int]:
     """The word that ends at or before a character, else the next one."""
-    found = re.search(r"\S+(?=\s*\Z)", text[:place]) or re.compile(r"\S+").search(text, place)
-    return found.span() if found else (0, len(text))
+    word = re.search(r"\S+(?=\s*\Z)", text[:place]) or re.compile(r"\S+").search(text, place)
+    return word.span() if word else (0, len(text))

@@ -142,7 +142,7 @@ _POINTS_BACK = re.compile(
 
 def synonyms(draft: Draft, random: Random) -> Iterator[Edit]:
     """Another word for the same, where it is no part of a name or a quotation."""
-    fixed = [(one.start, one.end) for one in draft.values if one.kind == "name"]
+    fixed = [(value.start, value.end) for value in draft.values if value.kind == "name"]
     fixed += [match.span() for match in _QUOTED.finditer(draft.response)]
     for pattern, others in SYNONYMS:
         for match in pattern.finditer(draft.response):
@@ -169,21 +169,25 @@ def clauses(draft: Draft, random: Random) -> Iterator[Edit]:
     for start, end in draft.sentences:
         text = draft.response[start:end]
         if (match := _FIRST.fullmatch(text)) and not _JOINED.search(match["rest"]):
-            made = f"{_upper(match['rest'])} {match['word'].lower()} {match['clause']}."
+            moved = f"{_upper(match['rest'])} {match['word'].lower()} {match['clause']}."
         elif (match := _LAST.fullmatch(text)) and _movable(match["rest"], match["clause"]):
-            made = f"{match['word'].capitalize()} {match['clause']}, {_lower(match['rest'], draft, start)}."
+            moved = f"{match['word'].capitalize()} {match['clause']}, {_lower(match['rest'], draft, start)}."
         else:
             continue
-        yield Edit("clauses", start, end, made)
+        yield Edit("clauses", start, end, moved)
 
 
 def order(draft: Draft, random: Random) -> Iterator[Edit]:
     """Two neighbouring statements exchanged, where neither points to the other. Steps stay in order."""
     for (start, end), (later, last) in zip(draft.sentences, draft.sentences[1:], strict=False):
-        one, two, between = draft.response[start:end], draft.response[later:last], draft.response[end:later]
-        free = all(_STATEMENT.match(text) and text.endswith(".") for text in (one, two))
-        if free and between == " " and not _POINTS_BACK.search(two) and not _POINTS_BACK.search(one):
-            yield Edit("order", start, last, two + between + one)
+        first, second, between = (
+            draft.response[start:end],
+            draft.response[later:last],
+            draft.response[end:later],
+        )
+        free = all(_STATEMENT.match(text) and text.endswith(".") for text in (first, second))
+        if free and between == " " and not _POINTS_BACK.search(second) and not _POINTS_BACK.search(first):
+            yield Edit("order", start, last, second + between + first)
 
 
 HARMLESS: dict[str, Maker] = {

@@ -74,7 +74,7 @@ def numbers(draft: Draft, random: Random) -> Iterator[Edit]:
         around = draft.response[: value.start], draft.response[value.end :]
         if value.text.lower() == "one" or is_label(*around) or draft.supported(value) < SUPPORTED:
             continue
-        written = [as_written(value, one.value) for one in rivals(value, draft.occurrences(value))]
+        written = [as_written(value, rival.value) for rival in rivals(value, draft.occurrences(value))]
         texts = [text for text in written if text is not None][:4]
         if random.random() < 0.5:
             texts = []  # else most faults would be numbers of the passages
@@ -87,16 +87,16 @@ def names(draft: Draft, random: Random) -> Iterator[Edit]:
     for value in draft.shuffled(random, "name"):
         if value.text in TEMPERATURE_SCALES or draft.supported(value) < SUPPORTED:
             continue
-        found = [
-            one.value.text
-            for one in rivals(value, draft.occurrences(value))
-            if not set(one.value.key) & set(value.key)
-            and _can_replace(one.value, value.text, draft.example.passages[one.passage], draft)
+        texts = [
+            rival.value.text
+            for rival in rivals(value, draft.occurrences(value))
+            if not set(rival.value.key) & set(value.key)
+            and _can_replace(rival.value, value.text, draft.example.passages[rival.passage], draft)
         ]
-        found = random.sample(found, len(found))
+        texts = random.sample(texts, len(texts))
         if (name := name_of_another(draft, value.text, random)) is not None:
-            found.append(name)
-        yield from _first(draft, "name", value, found)
+            texts.append(name)
+        yield from _first(draft, "name", value, texts)
 
 
 def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
@@ -134,14 +134,14 @@ def is_wrong(draft: Draft, value: Value, text: str) -> bool:
     start, end = draft.sentence(value.start)
     sentence = draft.response[start : value.start] + text + draft.response[value.end : end]
     place = (value.start - start, value.start - start + len(text))
-    read = (one for one in find_values(sentence, draft.context) if (one.start, one.end) == place)
-    found = next((one for one in read if one.kind == value.kind), None)
-    if found is None or agree(found, value) or any(agree(found, one) for one in draft.asked):
+    values = (one for one in find_values(sentence, draft.context) if (one.start, one.end) == place)
+    written = next((one for one in values if one.kind == value.kind), None)
+    if written is None or agree(written, value) or any(agree(written, one) for one in draft.asked):
         return False
-    found = replace(found, start=value.start, end=value.end)
-    known, support = draft.occurrences(found), draft.supported(value)
-    fits = any(agree(found, one.value) and one.similarity >= CLEARLY_WORSE * support for one in known)
-    return not fits and not _in_a_range(found, known)
+    written = replace(written, start=value.start, end=value.end)
+    occurrences, support = draft.occurrences(written), draft.supported(value)
+    fits = any(agree(written, one.value) and one.similarity >= CLEARLY_WORSE * support for one in occurrences)
+    return not fits and not _in_a_range(written, occurrences)
 
 
 def _first(draft: Draft, kind: str, value: Value, texts: Iterable[str]) -> Iterator[Edit]:
@@ -155,17 +155,17 @@ def _first(draft: Draft, kind: str, value: Value, texts: Iterable[str]) -> Itera
 
 def name_of_another(draft: Draft, name: str, random: Random) -> str | None:
     """A name of another source that can replace one and that the passages do not have."""
-    known = draft.context.lower()
-    found = [
-        one.text
+    text = draft.context.lower()
+    candidates = [
+        value.text
         for other in draft.others
         for place in index_of(tuple(other.passages)).places
-        for one in place.values
-        if one.kind == "name"
-        and _can_replace(one, name, other.passages[place.passage], draft)
-        and one.text.lower() not in known
+        for value in place.values
+        if value.kind == "name"
+        and _can_replace(value, name, other.passages[place.passage], draft)
+        and value.text.lower() not in text
     ]
-    return random.choice(found) if found else None
+    return random.choice(candidates) if candidates else None
 
 
 def _can_replace(new: Value, name: str, passage: str, draft: Draft) -> bool:
@@ -186,11 +186,11 @@ def is_common(word: str, draft: Draft) -> bool:
     return small in draft.common or re.search(rf"\b{re.escape(small)}\b", draft.context) is not None
 
 
-def _in_a_range(value: Value, known: Iterable[Occurrence]) -> bool:
+def _in_a_range(value: Value, occurrences: Iterable[Occurrence]) -> bool:
     """Whether a quantity lies between two that stand side by side in a passage, such as "20 to 60 mm"."""
     if value.kind != "quantity":
         return False
-    ordered = sorted(known, key=lambda one: (one.passage, one.value.start))
+    ordered = sorted(occurrences, key=lambda one: (one.passage, one.value.start))
     return any(
         one.passage == other.passage
         and other.value.start - one.value.end <= len(" and  ")

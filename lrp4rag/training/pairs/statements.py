@@ -117,16 +117,18 @@ def _numbers_of_another(draft: Draft, random: Random) -> Iterator[Edit]:
             continue
         best = next(one for one in draft.occurrences(value) if agree(value, one.value))
         passage = draft.example.passages[best.passage]
-        held = [one for place in draft.index.places if place.passage == best.passage for one in place.values]
-        names = Counter(one.text for one in held if one.kind == "name" and _is_subject(one.text, draft))
+        values = [
+            one for place in draft.index.places if place.passage == best.passage for one in place.values
+        ]
+        names = Counter(one.text for one in values if one.kind == "name" and _is_subject(one.text, draft))
         name = next((name for name, _ in names.most_common()), None)
         new = None if name is None else name_of_another(draft, name, random)
         if name is None or new is None:
             continue
-        numbers = {one: _others(passage, one, random) for one in held if one.kind == "quantity"}
+        numbers = {one: _others(passage, one, random) for one in values if one.kind == "quantity"}
         changed = {one: random.choice(texts) for one, texts in numbers.items() if texts}
-        told = find_values(changed.get(best.value, ""))
-        text = as_written(value, told[0]) if told and told[0].kind == "quantity" else None
+        read = find_values(changed.get(best.value, ""))
+        text = as_written(value, read[0]) if read and read[0].kind == "quantity" else None
         if text is None or not is_wrong(draft, value, text):
             continue
         copy, _ = apply(passage, [Edit("", one.start, one.end, other) for one, other in changed.items()])
