@@ -28,7 +28,7 @@ FLAG_EVERYTHING = "flag everything"
 
 
 def logistic(inputs: NDArray[np.floating], name: str, penalties: Sequence[float] = (1.0,)) -> Candidates:
-    """Logistic regression on standardised inputs (rows, columns), one candidate for each penalty C."""
+    """Make a logistic regression on standardised inputs (rows, columns), one candidate for each penalty C."""
     return tuple(
         Candidate(
             name=name,
@@ -42,18 +42,19 @@ def logistic(inputs: NDArray[np.floating], name: str, penalties: Sequence[float]
 
 
 def one_number(values: Sequence[float], name: str) -> Candidates:
-    """One number per row. An SVM stands beside logistic regression for numbers that say most in mid-range."""
+    """Make candidates on one number per row: for numbers that say most in mid-range, an SVM stands beside
+    logistic regression."""
     inputs = np.array(values, dtype=float)[:, None]
     return (*logistic(inputs, name), *candidates_on("svm", inputs, name))
 
 
 def length(rows: Rows) -> Candidates:
-    """The number of response tokens."""
+    """Make candidates on the number of response tokens."""
     return one_number([len(row.response_ids) for row in rows.encodings], "length")
 
 
 def novel_words(rows: Rows) -> Candidates:
-    """The number of distinct response words that no passage contains."""
+    """Make candidates on the number of distinct response words that no passage contains."""
     return one_number([len(words_outside(example)) for example in rows.examples], "novel words")
 
 
@@ -64,12 +65,12 @@ def words_outside(example: Example) -> set[str]:
 
 
 def on_relevance(rows: Rows, classifier: str, features: Sequence[Features]) -> Candidates:
-    """The classifier on relevance, at each length."""
+    """Make the classifier's candidates on relevance, at each length."""
     return on_vectors(classifier, features, lambda choice: choice(rows.relevances))
 
 
 def constant(rows: Rows, classifier: str, features: Sequence[Features], mode: Mode) -> Candidates:
-    """The classifier on relevance 1 for every token: what resampling reveals of the length."""
+    """Make candidates on relevance 1 for every token: what resampling reveals of the length."""
 
     def ones(values: Values, _: np.random.Generator) -> Values:
         return np.ones_like(values)
@@ -84,7 +85,7 @@ def imitated(
     imitate: Callable[[Values, np.random.Generator], Values],
     seed: int = 0,
 ) -> Candidates:
-    """The classifier on relevance that `imitate` has replaced before resampling."""
+    """Make candidates on relevance that `imitate` has replaced before resampling."""
 
     def inputs(features: Features) -> Values:
         rng = np.random.default_rng(seed)  # the same imitation for every length
@@ -97,7 +98,7 @@ def imitated(
 def on_vectors(
     classifier: str, features: Sequence[Features], inputs: Callable[[Features], Values]
 ) -> Candidates:
-    """Every candidate of the classifier on the inputs of every length."""
+    """Make every candidate of the classifier on the inputs of every length."""
     return tuple(
         candidate
         for choice in features

@@ -119,7 +119,7 @@ class Corpus:
 
 
 def _drawn(name: str, every: int) -> bool:
-    """Whether it is the one in `every`, in each process alike."""
+    """Say whether a name is the one in `every`, in each process alike."""
     return crc32(name.encode()) % every == 0
 
 
@@ -171,7 +171,7 @@ def _of_source(
 
 
 def _pairs(draft: Draft, random: Random) -> Iterator[Example]:
-    """Copies of a faithful example with one fault each, and harmless ones."""
+    """Copy a faithful example with one fault each, and harmlessly."""
     base = draft.example
     seen, count = {(base.passages, base.response)}, 0
     if (other_words := reworded(draft, random)) is not None:
@@ -197,8 +197,8 @@ def _pairs(draft: Draft, random: Random) -> Iterator[Example]:
 
 
 def reshaped(example: Example, others: Sequence[Example], random: Random) -> Example:
-    """The same response to the same passages in another shape: passages of others added, shuffled, merged or
-    split; another wording of the prompt. The passages that a response names by number keep theirs."""
+    """Put the same response to the same passages in another shape: passages of others added, shuffled, merged
+    or split; another wording of the prompt. The passages that a response names by number keep theirs."""
     passages, chance = list(example.passages), random.random()
     numbered = next(find_references(example.response or ""), None) is not None
     if (chance < _ADDED or numbered) and others:

@@ -85,7 +85,7 @@ def require_possible(parts: Sequence[str], reader: Reader) -> None:
 
 
 def is_complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
-    """Whether all parts are there; a damaged file is removed, so that it is computed again."""
+    """Say whether all parts are there; a damaged file is removed, so that it is computed again."""
     complete = [store.holds(example, part) for part in parts]
     for part, whole in zip(parts, complete, strict=True):
         if not whole:
@@ -94,7 +94,7 @@ def is_complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
 
 
 def groups_of(missing: Sequence[Example], examples: Sequence[Example]) -> list[Group]:
-    """Examples with one prompt together, each group with the next prompt in an order that never changes."""
+    """Group examples by prompt, each group with the next prompt in an order that never changes."""
     prompts: dict[str, list[Example]] = {}
     for example in missing:
         prompts.setdefault(prompt_key(example), []).append(example)
@@ -108,7 +108,7 @@ def groups_of(missing: Sequence[Example], examples: Sequence[Example]) -> list[G
 
 
 def prompt_key(example: Example) -> str:
-    """The same for the same prompt with its parts in the same places."""
+    """Hash a prompt with the places of its parts."""
     return json_hash(
         [example.prompt, [[span.kind, span.index, span.start, span.end] for span in example.spans]]
     )
@@ -125,7 +125,7 @@ def _run_here(
 
 
 def _one_by_one(outcomes: Iterator[tuple[Group, Failures]]) -> Iterator[tuple[Example, str | None]]:
-    """Each example, and why it failed."""
+    """Yield each example, and why it failed."""
     for group, failures in outcomes:
         for example in group.examples:
             yield example, failures.get(example)

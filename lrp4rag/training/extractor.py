@@ -132,7 +132,7 @@ def _fill_reading(extractor: Extractor, encoded: Encodings, _: Example | None) -
 
 
 def _fill_segments(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:
-    """One tangent for each segment, of which the relevance of the whole prompt is the sum."""
+    """Push one tangent for each segment; the relevance of the whole prompt is their sum."""
     store, first = extractor.store, next(iter(encoded.values()))
     prefix = extractor.flow.prefix(first.prompt_ids, segment_weights(first))
     for example, encoding in encoded.items():
@@ -154,7 +154,7 @@ def _fill_relevance(extractor: Extractor, encoded: Encodings, _: Example | None)
 
 
 def _fill_prompt(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:
-    """R_prompt (n), by one cotangent."""
+    """Pull R_prompt (n) by one cotangent."""
     for example, encoding in encoded.items():
         extractor.store.write_arrays(
             example, PROMPT, {"prompt": as_array(pull_mean(extractor.flow, encoding))}
@@ -163,7 +163,7 @@ def _fill_prompt(extractor: Extractor, encoded: Encodings, _: Example | None) ->
 
 
 def _fill_matrix(extractor: Extractor, part: str, encoded: Encodings) -> None:
-    """R* in bins by one tangent for each prompt bin, shared by the responses."""
+    """Push R* in bins, one tangent for each prompt bin, shared by the responses."""
     shape = matrix_shape(part)
     assert shape is not None
     first = next(iter(encoded.values()))
@@ -188,7 +188,7 @@ def _reason(error: Exception) -> str:
 
 
 def _by_prompt(encoded: Encodings) -> list[Encodings]:
-    """Responses to the same tokens together: truncation may cut one prompt differently for each."""
+    """Group responses to the same tokens: truncation may cut one prompt differently for each."""
     prompts: dict[tuple[int, ...], Encodings] = {}
     for example, encoding in encoded.items():
         prompts.setdefault(encoding.prompt_ids, {})[example] = encoding

@@ -80,7 +80,7 @@ class Split:
 def splits(
     protocol: Protocol, labels: Labels, groups: Groups, train: Labels, test: Labels
 ) -> tuple[list[Split], int]:
-    """The folds of every repeat, and how many rows are judged by a model that saw their source.
+    """Return the folds of every repeat, and how many rows are judged by a model that saw their source.
 
     `train` and `test` (booleans, all rows) say which rows may be learned from and which are judged: the
     same for cross-validation, two generators for transfer. Each row of `test` is judged once in each repeat.

@@ -81,7 +81,7 @@ def _by_generator(examples: Iterable[Example]) -> dict[str, int]:
 
 
 def reasons_of(failures: Mapping[str, str]) -> list[Reason]:
-    """The reasons of these failures (id and reason), most frequent first.
+    """Group failures (id and reason) by reason, most frequent first.
 
     Reasons that differ in numbers only are one: of a thousand responses that are too long, each has another
     length.

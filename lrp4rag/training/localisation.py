@@ -129,14 +129,15 @@ def whole(
 
 
 def _in_novel_word(example: Example, encoded: Encoded) -> Scores:
-    """1 for each token (t,) of a word that no passage has."""
+    """Give 1 to each token (t,) of a word that no passage has."""
     novel = words_outside(example)
     spans = [match.span() for match in WORD.finditer(encoded.response) if match[0].lower() in novel]
     return tokens_in(encoded.response_offsets, spans).astype(np.float64)
 
 
 def _marking(tokens: Tokens, scores: Scores, protocol: Protocol) -> Marking:
-    """A sentence's score is the mean of its tokens'; both thresholds are the best on the training rows."""
+    """Mark tokens and sentences; a sentence's score is the mean of its tokens'. Both thresholds are the best
+    on the training rows."""
     inside = tokens.sentence >= 0
     _, where, counts = np.unique(tokens.sentence[inside], return_inverse=True, return_counts=True)
     means, annotated = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
@@ -191,7 +192,7 @@ def line_of(
 
 
 def lines_record(localised: Localisation) -> dict[str, Any]:
-    """As JSON, by generator: value, low and high of every metric."""
+    """Return JSON values by generator: value, low and high of every metric."""
 
     def plain(metrics: Metrics) -> dict[str, Any]:
         return {name: [interval.value, interval.low, interval.high] for name, interval in metrics.items()}

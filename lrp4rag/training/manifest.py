@@ -65,7 +65,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """Raises `InputError` for what is no manifest of this format, or not as it was written."""
+        """Read a manifest. Raises `InputError` for a file that is not one of this format, or was changed."""
         record = read_record(path, "a manifest")
         if record.get("format") != FORMAT:
             raise InputError(
@@ -88,7 +88,7 @@ class Manifest:
         write_atomically(path, json.dumps(sealed(record), indent=2) + "\n")
 
     def accepts(self, digest: str | None) -> bool:
-        """Whether examples.jsonl may have this SHA-256, or with None, whether it may be missing."""
+        """Say whether examples.jsonl may have this SHA-256, or with None, whether it may be missing."""
         accepted = {None if self.data is None else self.data.sha256}
         if self.coming is not None:
             accepted.add(self.coming.sha256)
@@ -137,7 +137,7 @@ class _StoredExample(BaseModel):
 
 
 def dump_examples(examples: Iterable[Example]) -> bytes:
-    """A JSON line each, with the places of the parts in the prompt."""
+    """Write a JSON line per example, with the places of the parts in the prompt."""
     names = _StoredExample.model_fields
     rows = (
         _StoredExample.model_construct(**{name: getattr(example, name) for name in names})
@@ -147,7 +147,7 @@ def dump_examples(examples: Iterable[Example]) -> bytes:
 
 
 def parse_examples(content: bytes, path: Path) -> list[Example]:
-    """What `dump_examples` gave; raises `InputError` naming the path and the line for anything else."""
+    """Read what `dump_examples` wrote; raises `InputError` naming the path and the line for anything else."""
     examples = []
     for number, line in enumerate(content.splitlines(), start=1):
         try:

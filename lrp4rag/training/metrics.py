@@ -40,7 +40,7 @@ def intervals(
     threshold: float,
     resamples: int = RESAMPLES,
 ) -> Metrics:
-    """Response metrics of one probability for every row."""
+    """Measure responses by one probability for every row."""
     draws = Draws.of(groups, resamples)
     return intervals_of(draws.values(partial(weighted_metrics, labels, scores, scores >= threshold)))
 
@@ -52,7 +52,7 @@ def token_intervals(
     groups: NDArray[np.str_],
     resamples: int = RESAMPLES,
 ) -> Metrics:
-    """Token metrics; `groups` are the sources of the tokens' responses, which are drawn whole."""
+    """Measure tokens; `groups` are the sources of the tokens' responses, which are drawn whole."""
     draws = Draws.of(groups, resamples)
     return intervals_of(draws.values(partial(weighted_token_metrics, labels, scores, flagged)))
 
@@ -60,7 +60,7 @@ def token_intervals(
 def outcome_metrics(
     outcome: Outcome, labels: Labels, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Metrics:
-    """Response metrics of an outcome: the mean of its repeats, with the interval of a single one.
+    """Measure responses by an outcome: the mean of its repeats, with the interval of a single one.
 
     The draws of all repeats make one distribution, so that intervals are wider where repeats disagree.
     Averaging repeats inside each draw would narrow them instead, most where there is nothing to learn.
@@ -76,7 +76,7 @@ def ratios(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Metrics:
-    """Quotients of sums over R rows, (above, below) by name, each (R,); undefined where all below are 0."""
+    """Divide sums over R rows, (above, below) by name, each (R,); undefined where all below are 0."""
 
     def quotients(weights: Scores) -> Values:
         return {name: (weights @ above) / (weights @ below) for name, (above, below) in counts.items()}
@@ -102,18 +102,18 @@ class Draws:
         return cls(np.array([np.ones(number), *drawn], dtype=np.int16), group_of)
 
     def weights(self) -> Iterator[Scores]:
-        """The weight of each row in each draw, a block of draws at a time: (draws, R)."""
+        """Yield the weight of each row in each draw, a block of draws at a time: (draws, R)."""
         size = max(BLOCK // len(self.group_of), 1)
         for start in range(0, len(self.counts), size):
             yield self.counts[start : start + size, self.group_of].astype(np.float64)
 
     def values(self, metrics: Callable[[Scores], Values]) -> Values:
-        """What `metrics` makes of the weights (W, R), for all draws: name -> (draws,)."""
+        """Compute `metrics` of the weights (W, R), for all draws: name -> (draws,)."""
         return _joined(map(metrics, self.weights()), np.concatenate)
 
 
 def weighted_metrics(labels: Labels, probabilities: Scores, flagged: Labels, weights: Scores) -> Values:
-    """Response metrics under each of W weightings of R rows, (W, R): name -> (W,)."""
+    """Measure responses under each of W weightings of R rows, (W, R): name -> (W,)."""
     return {
         **weighted_token_metrics(labels, probabilities, flagged, weights),
         "ece": _calibration_error(labels, probabilities, weights),
@@ -121,13 +121,13 @@ def weighted_metrics(labels: Labels, probabilities: Scores, flagged: Labels, wei
 
 
 def weighted_token_metrics(labels: Labels, scores: Scores, flagged: Labels, weights: Scores) -> Values:
-    """Metrics that need no probabilities, under each of W weightings (W, R): name -> (W,)."""
+    """Compute metrics that need no probabilities, under each of W weightings (W, R): name -> (W,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return {**ranking(labels, scores, weights), **_decisions(labels, flagged, weights)}
 
 
 def outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
-    """(repeats, draws) each."""
+    """Measure each repeat and draw, (repeats, draws) each."""
     repeats = (
         draws.values(partial(weighted_metrics, labels, probabilities, flagged))
         for probabilities, flagged in zip(outcome.probabilities, outcome.flagged, strict=True)
@@ -141,7 +141,7 @@ def _joined(parts: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> 
 
 
 def intervals_of(draws: Values, level: float = LEVEL) -> Metrics:
-    """By name, the value and its percentile interval, by default at 95 %.
+    """Return the value of each metric and its percentile interval, by default at 95 %.
 
     Draws are (D,), or (repeats, D): the first is the value, the others its distribution.
     """
@@ -167,7 +167,7 @@ def _interval(value: float, drawn: NDArray[np.float64], level: float, *, centred
 
 
 def ranking(labels: Labels, scores: Scores, weights: Scores) -> Values:
-    """AUROC (a tie is half a success) and average precision (a step at every distinct score)."""
+    """Compute AUROC (a tie is half a success) and average precision (a step at every distinct score)."""
     order = np.argsort(-scores, kind="stable")
     ties = np.flatnonzero(np.diff(scores[order], prepend=np.inf))
     sorted_weights, sorted_labels = weights[:, order], labels[order]
@@ -216,18 +216,18 @@ class Overlap:
 
 
 def characters(marked: Spans, annotated: Spans, length: int) -> Overlap:
-    """Of a response of `length` characters; a character that several spans have counts once."""
+    """Count characters of a response of `length`; a character that several spans have counts once."""
     first, second = _mask(marked, length), _mask(annotated, length)
     return Overlap(int(first.sum()), int(second.sum()), int((first & second).sum()))
 
 
 def sentences(marked: Flags, annotated: Flags) -> Overlap:
-    """Of a response's sentences; see `annotated_sentences`."""
+    """Count a response's sentences; see `annotated_sentences`."""
     return Overlap(int(marked.sum()), int(annotated.sum()), int((marked & annotated).sum()))
 
 
 def annotated_sentences(example: Example, sentences: Spans | None = None) -> Flags:
-    """Which of the response's `sentences`, by default those of `sentences_in`, share a character with an
+    """Say which of the response's `sentences`, by default those of `sentences_in`, share a character with an
     annotated span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
     return tokens_in(sentences_in(example.response or "") if sentences is None else sentences, spans)
@@ -236,7 +236,8 @@ def annotated_sentences(example: Example, sentences: Spans | None = None) -> Fla
 def overlap_metrics(
     overlaps: Sequence[Overlap], groups: NDArray[np.str_], *, resamples: int = RESAMPLES
 ) -> Metrics:
-    """Precision, recall and F1 over all characters (or sentences) together, with intervals over sources.
+    """Compute precision, recall and F1 over all characters (or sentences) together, with intervals over
+    sources.
 
     The definition of RAGTruth's span-level detection (arXiv 2401.00396) and LettuceDetect's
     (arXiv 2502.17125): counts are summed over responses before they are divided.

@@ -35,7 +35,7 @@ class Rows:
 
     @classmethod
     def open(cls, folder: str | Path) -> Rows:
-        """The labelled rows of a store; raises `InputError` where there are none."""
+        """Open the labelled rows of a store; raises `InputError` where there are none."""
         store = Store.existing(folder)
         examples = tuple(
             example
@@ -50,12 +50,12 @@ class Rows:
         return len(self.examples)
 
     def select(self, which: Array | Sequence[int]) -> Rows:
-        """The rows of a mask (R,) or of indices; what was read is shared."""
+        """Select the rows of a mask (R,) or of indices; what was read is shared."""
         indices = np.arange(len(self))[np.asarray(which)]
         return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache)
 
     def select_generators(self, names: Sequence[str]) -> Rows:
-        """The responses of some generators, all where none is named.
+        """Select the responses of some generators, all where none is named.
 
         Raises `InputError` for a generator without responses, which lists those that have some.
         """
@@ -67,7 +67,8 @@ class Rows:
         return self.select(np.isin(generators, names)) if names else self
 
     def select_sources(self, count: int | None) -> Rows:
-        """The responses to the first sources, in the order of the data; to all where no count is given."""
+        """Select the responses to the first sources, in the order of the data; to all where no count is
+        given."""
         if count is None:
             return self
         groups = self.groups
@@ -135,7 +136,7 @@ class Rows:
         return list(map(token_flags, self.examples, self.encodings))
 
     def has(self, part: str) -> bool:
-        """Whether every row has this part."""
+        """Say whether every row has this part."""
         return all(self.store.has(example, part) for example in self.examples)
 
     @cached_property

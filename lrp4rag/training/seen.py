@@ -11,7 +11,7 @@ from lrp4rag.util.errors import InputError
 
 
 def seen_examples(card: Card, examples: Sequence[Example]) -> list[Example]:
-    """The examples whose question and passages the detector was trained on."""
+    """Return the examples whose question and passages the detector was trained on."""
     sources = set(card.training.sources) if card.training else set()
     return [example for example in examples if example.content_hash in sources]
 

@@ -107,26 +107,26 @@ class Store:
         return [name for name in PARTS if name in names] + others
 
     def matrices(self) -> list[str]:
-        """The parts that are R*, the one that classifiers read (`MATRIX`) first."""
+        """Name the parts that are R*, the one that classifiers read (`MATRIX`) first."""
         return sorted((part for part in self.parts() if matrix_shape(part)), key=lambda part: part != MATRIX)
 
     def files(self, part: str) -> list[Path]:
-        """The files of a part, whole or not."""
+        """List the files of a part, whole or not."""
         return sorted((self.folder / part).glob("[!.]*.safetensors"))
 
     def path(self, example: Example, part: str = RELEVANCE) -> Path:
         return self.folder / part / f"{key_of(example)}.safetensors"
 
     def has(self, example: Example, part: str = RELEVANCE) -> bool:
-        """Whether the part is there; it may be damaged."""
+        """Say whether the part is there; it may be damaged."""
         return present(self.path(example, part))
 
     def holds(self, example: Example, part: str = RELEVANCE) -> bool:
-        """Whether the part is there and whole (a damaged file is computed again)."""
+        """Say whether the part is there and whole (a damaged file is computed again)."""
         return self.has(example, part) and is_whole(self.path(example, part))
 
     def read(self, example: Example) -> Relevance:
-        """R_response, and what else of a `Relevance` is stored; raises `InputError` without the first."""
+        """Read R_response, and what else of `Relevance` is stored; raises `InputError` without the first."""
         path = self.path(example)
         if not self.has(example):
             raise InputError(f"no relevance for example '{example.id}'", path=self.folder)
@@ -142,7 +142,7 @@ class Store:
         return replace(Relevance.load(path, _name(path)), **stored)
 
     def read_record(self, example: Example) -> Record:
-        """What a plain pass told; raises `InputError` where it is missing or damaged."""
+        """Read the record of a plain pass; raises `InputError` where it is missing or damaged."""
         path = self.path(example, READING)
         if not self.has(example, READING):
             raise InputError(
@@ -151,14 +151,14 @@ class Store:
         return replace(read_reading(path), generator=example.generator)
 
     def write_record(self, example: Example, record: Record) -> None:
-        """What a plain pass told."""
+        """Write the record of a plain pass."""
         path = self.path(example, READING)
         path.parent.mkdir(exist_ok=True)
         origin = {"encoded": asdict(record.encoded), "reader": dict(record.reader)}
         write_arrays(path, record.arrays(), _name(path), origin)
 
     def arrays(self, example: Example, part: str, names: Sequence[str] | None = None) -> Arrays:
-        """The named arrays of a part, by default all of them; real ones in float32."""
+        """Read the named arrays of a part, by default all of them; real ones in float32."""
         path = self.path(example, part)
         return read_arrays(path, names, _name(path))
 
@@ -173,7 +173,7 @@ class Store:
         write_arrays(path, arrays, _name(path))
 
     def examples(self) -> list[Example]:
-        """Every example that was given to `extract`, also those that failed.
+        """Read every example that was given to `extract`, also those that failed.
 
         Raises `InputError` where the file is not as it was written.
         """
@@ -219,8 +219,8 @@ class Store:
             path.unlink(missing_ok=True)
 
     def failures(self) -> dict[str, str]:
-        """The examples that failed in the last run, and why; raises `InputError` naming the line where the
-        log is damaged."""
+        """Read the examples that failed in the last run, and why; raises `InputError` naming the line where
+        the log is damaged."""
         path, reasons = self.folder / FAILURES, {}
         content = read_bytes(path, LARGEST) if present(path) else b""
         for number, line in enumerate(content.splitlines(), start=1):
@@ -238,7 +238,7 @@ class Store:
         return Manifest.read(self.folder / MANIFEST)
 
     def _read_examples(self) -> tuple[list[Example], Data | None]:
-        """The examples, and what the manifest would say of their file; None where there is no file."""
+        """Read the examples, and what the manifest would say of their file; None where there is no file."""
         path, manifest = self.folder / EXAMPLES, self._manifest()
         content = read_bytes(path, LARGEST) if present(path) else None
         digest = None if content is None else hash_of(content)
@@ -279,7 +279,7 @@ def write_arrays(
 
 
 def read_arrays(path: Path, names: Collection[str] | None = None, name: str | None = None) -> Arrays:
-    """The named arrays (by default all), real ones as float32.
+    """Read the named arrays (by default all), real ones as float32.
 
     Raises `InputError` for a missing or damaged file, one that was written as another `name`, or one that
     lacks an array.
@@ -288,7 +288,7 @@ def read_arrays(path: Path, names: Collection[str] | None = None, name: str | No
 
 
 def read_reading(path: Path) -> Record:
-    """Raises `InputError` for a file that is missing, damaged or no reading."""
+    """Read a record. Raises `InputError` for a file that is missing, damaged or no reading."""
     record, arrays = read_tensors(path, KIND, None, _name(path))
     try:
         encoded, reader = Encoded.of(record["encoded"]), dict(record["reader"])
@@ -299,19 +299,19 @@ def read_reading(path: Path) -> Record:
 
 
 def widened(arrays: Arrays) -> Arrays:
-    """Real numbers as float32."""
+    """Turn real numbers into float32."""
     return {
         key: array.astype(np.float32) if array.dtype == np.float16 else array for key, array in arrays.items()
     }
 
 
 def key_of(example: Example) -> str:
-    """What names an example's files: equal prompts and responses share them, whatever their ids."""
+    """Hash what names an example's files: equal prompts and responses share them, whatever their ids."""
     return json_hash([example.prompt, example.response, *(asdict(span) for span in example.spans)])[:32]
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a part's file is as it was written, and in its place; all of it is read."""
+    """Say whether a part's file is as it was written, and in its place; all of it is read."""
     try:
         if path.parent.name == RELEVANCE:
             Relevance.load(path, _name(path))
@@ -339,7 +339,7 @@ def _lean(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _name(path: Path) -> str:
-    """PART/KEY, which is in the file too: in another's place, it would be read as that one."""
+    """Return PART/KEY, which is in the file too: in another's place, it would be read as that one."""
     return f"{path.parent.name}/{path.stem}"
 
 
@@ -369,6 +369,6 @@ def _is_part(name: str) -> bool:
 
 
 def _left_behind(path: Path) -> bool:
-    """Whether a run that was killed before it wrote the manifest leaves this."""
+    """Say whether a run that was killed before it wrote the manifest leaves this."""
     empty_part = _is_part(path.name) and path.is_dir() and not any(path.iterdir())
     return is_leftover(path) or empty_part

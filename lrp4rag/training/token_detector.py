@@ -159,7 +159,8 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
 def reference_of(
     values: NDArray[np.floating], sentence: NDArray[np.intp], flags: NDArray[np.bool_]
 ) -> Distribution:
-    """Quantiles of a feature's sentence means; a sentence is hallucinated where a token of it is annotated.
+    """Take quantiles of a feature's sentence means; a sentence is hallucinated where a token of it is
+    annotated.
 
     `values`, `flags` and `sentence` (-1 for none) are of N tokens.
     """

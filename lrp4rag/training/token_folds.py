@@ -76,7 +76,7 @@ def fit_ensemble(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[Ensemble
 def fit_block(
     fit: Callable[..., M], tokens: Tokens, name: str, rows: Numbers, seed: int = 0
 ) -> tuple[tuple[M, ...], Scores]:
-    """One block's base models, and their out-of-fold log odds of the tokens of `rows`."""
+    """Fit one block's base models; return them, and their out-of-fold log odds of the tokens of `rows`."""
     inside = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[inside])
     folds = [
@@ -131,7 +131,7 @@ class TokenPredictions:
         return result
 
     def take(self, tokens: Tokens, rows: Numbers) -> TokenPredictions:
-        """Of some of the rows, whose numbers rise; `tokens` are those of all."""
+        """Take some of the rows, whose numbers rise; `tokens` are those of all."""
         inside = tokens.within(rows)
         return TokenPredictions(
             self.alone[inside],
@@ -145,7 +145,7 @@ class TokenPredictions:
 def folds_of(
     tokens: Tokens, protocol: Protocol, learn: Flags | None = None, judged: Flags | None = None
 ) -> list[Split]:
-    """Of the first repeat: which responses are learned from and which are judged (default: all and all).
+    """Split responses into those learned from and those judged (default: all and all), in the first repeat.
 
     Raises `InputError` where too few sources have annotated tokens for folds within folds.
     """
@@ -179,7 +179,7 @@ class FoldResult:
 
 
 def block_scores(tokens: Tokens, block: str, split: Split, seed: int, fit: Fit | None = None) -> BlockScores:
-    """By the tokens' features in one block; the expensive part. `fit` may fit other base models."""
+    """Score tokens by their features in one block; the expensive part. `fit` may fit other base models."""
     models, out_of_fold = fit_block(fit or Network.fit, tokens, block, split.train, seed)
     return BlockScores(out_of_fold, mean_log_odds(models, tokens.blocks[block][tokens.within(split.test)]))
 
@@ -214,7 +214,7 @@ def decide_fold(
 
 
 def joined(results: Iterable[FoldResult], tokens: Tokens) -> TokenPredictions:
-    """The folds' results together; tokens of no fold are NaN and unmarked."""
+    """Join the folds' results; tokens of no fold are NaN and unmarked."""
     results, count, rows = list(results), len(tokens.flags), len(tokens.labels)
     alone, log_odds = np.full(count, np.nan), np.full(count, np.nan)
     marked, sentences = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -278,7 +278,7 @@ def _kept(path: Path | None) -> BlockScores | None:
 def _one_thread(
     fold: int, name: str, tokens: Tokens, split: Split, seed: int
 ) -> tuple[int, str, BlockScores]:
-    """Networks are small: processes share the cores better than threads do."""
+    """Score in one thread: networks are small, and processes share the cores better than threads do."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -65,7 +65,8 @@ class Tokens:
         groups: NDArray[np.str_],
         blocks: Mapping[str, Block],
     ) -> Tokens:
-        """Raises `InputError` for a response without tokens, or without what the blocks are made of."""
+        """Compute the features of records. Raises `InputError` for a response without tokens, or without what
+        the blocks are made of."""
         parts: dict[str, list[Table]] = {name: [] for name in blocks}
         lengths, sentences, generators, count = [], [], [], 0
         stating, comparisons = list[bool](), [np.zeros((0, len(COMPARED)))]
@@ -97,8 +98,9 @@ class Tokens:
         )
 
     def claims_of(self, alone: Scores, among: Scores, inside: Numbers) -> tuple[Scores, Numbers, Numbers]:
-        """The columns (C, columns) of the sentences that state something, among those of the tokens `inside`,
-        whose scores (n,) are given; with the sentences' numbers and those of their responses, (C,)."""
+        """Compute the columns (C, columns) of the sentences that state something, among those of the tokens
+        `inside`, whose scores (n,) are given; with the sentences' numbers and those of their responses,
+        (C,)."""
         sentence = self.sentence[inside]
         numbers_of = np.unique(sentence[sentence >= 0])
         place = np.where(sentence >= 0, np.searchsorted(numbers_of, sentence), -1)
@@ -109,11 +111,11 @@ class Tokens:
         return columns[states], numbers_of[states], owners[states]
 
     def within(self, rows: Numbers) -> Numbers:
-        """The numbers of the tokens of some responses."""
+        """Number the tokens of some responses."""
         return np.flatnonzero(np.isin(self.owner, rows))
 
     def take(self, rows: Numbers) -> Tokens:
-        """The tokens of some of the responses, whose numbers rise."""
+        """Take the tokens of some of the responses, whose numbers rise."""
         inside = self.within(rows)
         return Tokens(
             {name: table[inside] for name, table in self.blocks.items()},
@@ -129,7 +131,7 @@ class Tokens:
         )
 
     def select(self, names: Iterable[str]) -> Tokens:
-        """The same with some of the blocks."""
+        """Keep some of the blocks."""
         return replace(self, blocks={name: self.blocks[name] for name in names})
 
     def require_sources(self) -> None:
@@ -145,7 +147,7 @@ def require_sources(count: int, what: str) -> None:
 
 
 def lean(states: Table) -> NDArray[np.float16]:
-    """Half the memory; states came from as many bits."""
+    """Halve the memory; states came from as many bits."""
     largest = float(np.finfo(np.float16).max)
     return np.clip(states, -largest, largest).astype(np.float16)
 
@@ -173,7 +175,7 @@ def tokens_of(rows: Rows, blocks: Mapping[str, Block], records: Records | None =
 def tokens_on_disk(
     rows: Rows, folder: Path, blocks: Mapping[str, Block], records: Records | None = None
 ) -> Tokens:
-    """Tokens whose blocks are read from files in `folder` as they are needed; missing ones are made first.
+    """Read tokens whose blocks are in files of `folder`, as they are needed; missing ones are made first.
 
     Raises `InputError` where the store lacks what a block is made of.
     """
@@ -194,7 +196,7 @@ def tokens_on_disk(
 
 
 def _whole(path: Path) -> bool:
-    """Whether a table is there as it was written; it is read once for that."""
+    """Say whether a table is there as it was written; it is read once for that."""
     try:
         return read_bytes(path.with_suffix(HASH), 100).decode().strip() == file_hash(path)
     except (InputError, OSError, ValueError):

@@ -146,7 +146,7 @@ def train(
 
 
 def data_hash(examples: Sequence[Example]) -> str:
-    """SHA-256 of prompts, responses and labels, whatever their order, ids and file."""
+    """Hash prompts, responses and labels (SHA-256), whatever their order, ids and file."""
     rows = sorted(
         json.dumps([row.prompt, row.response, [[label.start, label.end] for label in row.labels or ()]])
         for row in examples

@@ -45,7 +45,7 @@ class Outcome:
     leaks: int = 0
 
     def select(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Outcome:
-        """The same for some of the rows (`leaks` stays that of all)."""
+        """Keep some of the rows (`leaks` stays that of all)."""
         return replace(self, probabilities=self.probabilities[:, rows], flagged=self.flagged[:, rows])
 
 
@@ -108,7 +108,7 @@ def _nested(
 def _plain(
     candidates: Sequence[Candidate], labels: Labels, groups: Groups, _: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
-    """The first candidate, unchanged. A margin becomes a score in (0, 1), which is not calibrated."""
+    """Take the first candidate, unchanged. A margin becomes a score in (0, 1), which is not calibrated."""
     first = candidates[0]
     model = fit(first.estimator, first.inputs[split.train], labels[split.train], groups[split.train])
     inputs = first.inputs[split.test]

@@ -60,7 +60,7 @@ def fit_vector_detector(
 
 
 def one_origin(relevances: Sequence[Relevance]) -> Relevance:
-    """The first; raises `InputError` unless all have one reader, composite and target."""
+    """Return the first; raises `InputError` unless all have one reader, composite and target."""
     for relevance in relevances:
         require_embeddings(relevance)
     origin = {(row.reader["digest"], row.composite, row.target) for row in relevances}
@@ -72,7 +72,7 @@ def one_origin(relevances: Sequence[Relevance]) -> Relevance:
 def token_threshold(
     relevances: Sequence[Relevance], flags: Sequence[NDArray[np.bool_]], window: int = TOKEN_WINDOW
 ) -> float:
-    """The smoothed relevance below which calling a token hallucinated maximises F1 over all tokens."""
+    """Find the smoothed relevance below which calling a token hallucinated maximises F1 over all tokens."""
     scores = np.concatenate([smoothed(row.total, window) for row in relevances])
     highest = -best_threshold(-scores, np.concatenate(flags))
     # "Below" is strict, so the threshold is the next score up.

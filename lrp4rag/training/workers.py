@@ -31,7 +31,7 @@ def run_in_workers(
     max_memory: int | None,
     fillers: Mapping[str, Filler] = FILLERS,
 ) -> Iterator[tuple[Group, Failures]]:
-    """Each group as it is done, with its failures. `max_memory` is for all workers together.
+    """Yield each group as it is done, with its failures. `max_memory` is for all workers together.
 
     Workers end at once when this ends early, also when it is killed. Raises `LRP4RAGError` when a worker
     dies.
@@ -87,7 +87,7 @@ def _run(group: Group, parts: Sequence[str]) -> Failures:
 
 
 def _end_with(parent: Connection) -> None:
-    """A killed parent cannot stop its workers: they watch for the end of its side of the pipe."""
+    """End with a parent that was killed and cannot stop its workers: they watch its side of the pipe."""
 
     def watch() -> None:
         wait([parent])

@@ -39,7 +39,7 @@ def pairs_of(
     harmless: bool = True,
     seed: int = 0,
 ) -> Iterator[Example]:
-    """Faithful examples, each followed by copies of it with faults and by harmless copies.
+    """Yield faithful examples, each followed by copies of it with faults and by harmless copies.
 
     * Of each example with `labels == ()` up to `each` copies are made that have up to `faults` faults of
       `kinds`; the kind made least so far comes first. A label's characters are what was changed, or the word
@@ -64,7 +64,8 @@ def families_of(
     harmless: bool = True,
     seed: int = 0,
 ) -> Iterator[list[Example]]:
-    """What `pairs_of` gives, as a list for each faithful example; an empty one where it admits no fault."""
+    """Yield the pairs of each faithful example, as `pairs_of` has them; an empty list where it admits no
+    fault."""
     for kind in kinds:
         if kind not in HARMFUL:
             raise InputError(f"no fault is called '{kind}'; there are: {', '.join(KINDS)}", field="kinds")
@@ -101,13 +102,13 @@ def _families(
 
 
 def common_words(examples: Iterable[Example]) -> frozenset[str]:
-    """Words that some passage writes in small letters: none of them is a name."""
+    """Collect words that some passage writes in small letters: none of them is a name."""
     texts = {passage for example in examples for passage in example.passages}
     return frozenset(word for text in texts for word in _SMALL.findall(text))
 
 
 def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], count: int = 1) -> list[Edit]:
-    """Up to `count` edits that make the response wrong: the first of kind `first`, the others of any of
+    """Find up to `count` edits that make the response wrong: the first of kind `first`, the others of any of
     `kinds`; none where the draft admits none of that kind. A refusal, which replaces all, stands alone."""
     edits = list[Edit]()
     for _ in range(count):
@@ -125,7 +126,7 @@ def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], 
 
 
 def labelled(example: Example, edits: Sequence[Edit]) -> Example:
-    """The example with these edits, each labelled, and with the passages that they bring."""
+    """Apply edits to an example, label each, and add the passages that they bring."""
     response, spans = apply(example.response or "", edits)
     kinds = [edit.kind for edit in sorted(edits, key=lambda one: one.start)]
     labels = tuple(Label(*span, kind) for span, kind in zip(spans, kinds, strict=True))
@@ -135,8 +136,8 @@ def labelled(example: Example, edits: Sequence[Edit]) -> Example:
 
 
 def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Example | None:
-    """A faithful copy that shares with the faulty one what is no fault: a passage that came with it, or that
-    it is a refusal, here to passages that do not answer. Otherwise one in other words, or None."""
+    """Make a faithful copy that shares with the faulty one what is no fault: a passage that came with it, or
+    that it is a refusal, here to passages that do not answer. Otherwise one in other words, or None."""
     if any(edit.passage for edit in edits):
         changed = _with_those_of(draft.example, edits)
         return replace(changed, id=f"{draft.example.id}~passage-added")
@@ -148,8 +149,8 @@ def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Exampl
 
 
 def reworded(draft: Draft, random: Random, count: int = _REWORDINGS) -> Example | None:
-    """The example with up to `count` harmless changes, of as many kinds as it admits; None for none. All its
-    values agree with the original's."""
+    """Change an example harmlessly in up to `count` places, of as many kinds as it admits; None for none. All
+    its values agree with the original's."""
     edits_by_kind = [list(make(draft, random)) for make in HARMLESS.values()]
     rounds = itertools.zip_longest(*(random.sample(edits, len(edits)) for edits in edits_by_kind))
     edits = list[Edit]()
@@ -169,14 +170,14 @@ def _keeps_values(draft: Draft, edit: Edit) -> bool:
 
 
 def refused(example: Example, other: Example, random: Random) -> Example:
-    """The question with another source's passages and a refusal, which is right there."""
+    """Ask the question of another source's passages, with a refusal, which is right there."""
     texts = [text for text in REFUSALS if "{" not in text]
     changed = with_passages(example, other.passages)
     return replace(changed, response=random.choice(texts), labels=(), id=f"{example.id}~refused")
 
 
 def cut(example: Example, random: Random, most: int = 4) -> Example:
-    """One to `most` sentences in a row of a faithful response."""
+    """Keep one to `most` sentences in a row of a faithful response."""
     response = example.response or ""
     spans = sentences_in(response)
     length = min(random.randint(1, most), len(spans))
@@ -186,19 +187,19 @@ def cut(example: Example, random: Random, most: int = 4) -> Example:
 
 
 def with_passages(example: Example, passages: Sequence[str]) -> Example:
-    """The example with other passages, its prompt in the default wording."""
+    """Give the example other passages, its prompt in the default wording."""
     question = example.question if example.question.strip() else "What do the passages say?"
     return replace(example, question=question, passages=tuple(passages), prompt="", spans=(), template=None)
 
 
 def _with_those_of(example: Example, edits: Sequence[Edit]) -> Example:
-    """The example with the passages that edits bring, after its own, so that their numbers stay."""
+    """Add the passages that edits bring after those of the example, so that their numbers stay."""
     added = [edit.passage for edit in edits if edit.passage]
     return with_passages(example, [*example.passages, *added]) if added else example
 
 
 def _others(example: Example, faithful: Sequence[Example], random: Random) -> list[Example]:
-    """Faithful examples of other sources; none where there is one source."""
+    """Draw faithful examples of other sources; none where there is one source."""
     drawn = random.sample(faithful, min(_LENDERS, len(faithful)))
     return [other for other in drawn if other.source != example.source]
 

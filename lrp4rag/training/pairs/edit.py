@@ -39,7 +39,7 @@ class Edit:
     passage: str = ""
 
     def apart_from(self, others: Sequence[Edit]) -> bool:
-        """Whether at least one character stays between it and each of the others."""
+        """Say whether at least one character stays between it and each of the others."""
         return all(self.end < other.start or other.end < self.start for other in others)
 
 
@@ -59,16 +59,16 @@ class Draft:
         self.asked = find_values(example.question)
 
     def shuffled(self, random: Random, *kinds: str) -> list[Value]:
-        """Its values of these kinds, in any order."""
+        """Return its values of these kinds, in any order."""
         values = [value for value in self.values if value.kind in kinds]
         return random.sample(values, len(values))
 
     def sentence(self, place: int) -> tuple[int, int]:
-        """The sentence at a character; an empty one between sentences."""
+        """Return the sentence at a character; an empty one between sentences."""
         return next(((start, end) for start, end in self.sentences if start <= place < end), (place, place))
 
     def grounded(self, place: int) -> bool:
-        """Whether the passages have most of what the sentence at a character says."""
+        """Say whether the passages have most of what the sentence at a character says."""
         return self._grounding.get(self.sentence(place), 0.0) >= GROUNDED
 
     @functools.cached_property
@@ -77,19 +77,19 @@ class Draft:
         return {span: max(self.index.similarities(words), default=0.0) for span, words in texts.items()}
 
     def occurrences(self, value: Value) -> list[Occurrence]:
-        """Comparable values of the passages, most similar to its sentence first."""
+        """Return comparable values of the passages, most similar to its sentence first."""
         start, end = self.sentence(value.start)
         around = self.response[start : value.start] + " " + self.response[value.end : end]
         words = content_words(around) or content_words(self.example.question)
         return self.index.occurrences(value, self.index.similarities(words))
 
     def supported(self, value: Value) -> float:
-        """How well the passages say it (0 to 1); 0 where they do not."""
+        """Say how well the passages support it (0 to 1); 0 where they do not."""
         return support(value, self.occurrences(value))
 
     def edit(self, kind: str, start: int, end: int, text: str, passage: str = "") -> Edit | None:
-        """An edit of this response; None where it would change nothing, "a" or "an" would no longer fit, it
-        would leave a sentence without its beginning, or the sentence asks."""
+        """Make an edit of this response; None where it would change nothing, "a" or "an" would no longer fit,
+        it would leave a sentence without its beginning, or the sentence asks."""
         first, last = self.sentence(start)
         before, after = self.response[:start], self.response[end:]
         if text == self.response[start:end] or self.response[first:last].endswith("?"):
@@ -115,8 +115,8 @@ def index_of(passages: tuple[str, ...]) -> Index:
 
 
 def apply(response: str, edits: Sequence[Edit]) -> tuple[str, list[tuple[int, int]]]:
-    """The response with all edits, none of which may overlap another, and where each new text stands in it,
-    in the order of the response and without the white space around it.
+    """Apply edits, none of which may overlap another; return the response, and where each new text stands in
+    it, in the order of the response and without the white space around it.
 
     Where a text was taken out, the word before marks the place, or the one after where none is before.
     """
@@ -132,6 +132,6 @@ def apply(response: str, edits: Sequence[Edit]) -> tuple[str, list[tuple[int, in
 
 
 def _word_at(text: str, place: int) -> tuple[int, int]:
-    """The word that ends at or before a character, else the next one."""
+    """Find the word that ends at or before a character, else the next one."""
     word = re.search(r"\S+(?=\s*\Z)", text[:place]) or re.compile(r"\S+").search(text, place)
     return word.span() if word else (0, len(text))

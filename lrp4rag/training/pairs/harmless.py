@@ -141,7 +141,7 @@ _POINTS_BACK = re.compile(
 
 
 def synonyms(draft: Draft, random: Random) -> Iterator[Edit]:
-    """Another word for the same, where it is no part of a name or a quotation."""
+    """Put another word for the same, where it is no part of a name or a quotation."""
     fixed = [(value.start, value.end) for value in draft.values if value.kind == "name"]
     fixed += [match.span() for match in _QUOTED.finditer(draft.response)]
     for pattern, others in SYNONYMS:
@@ -153,7 +153,7 @@ def synonyms(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def values(draft: Draft, random: Random) -> Iterator[Edit]:
-    """A value in other words."""
+    """Put a value in other words."""
     for value in draft.values:
         texts = reworded(value, draft.response[: value.start], draft.response[value.end :])
         if value.kind == "name" and (short := _short_name(draft, value.key, value.text)):
@@ -165,7 +165,7 @@ def values(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def clauses(draft: Draft, random: Random) -> Iterator[Edit]:
-    """A clause put before or after the other: "If X, Y." and "Y if X."."""
+    """Put a clause before or after the other: "If X, Y." and "Y if X."."""
     for start, end in draft.sentences:
         text = draft.response[start:end]
         if (match := _FIRST.fullmatch(text)) and not _JOINED.search(match["rest"]):
@@ -178,7 +178,7 @@ def clauses(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def order(draft: Draft, random: Random) -> Iterator[Edit]:
-    """Two neighbouring statements exchanged, where neither points to the other. Steps stay in order."""
+    """Exchange two neighbouring statements, where neither points to the other. Steps stay in order."""
     for (start, end), (later, last) in zip(draft.sentences, draft.sentences[1:], strict=False):
         first, second, between = (
             draft.response[start:end],
@@ -204,7 +204,7 @@ def _movable(rest: str, clause: str) -> bool:
 
 
 def _short_name(draft: Draft, key: tuple[str | int | None, ...], text: str) -> str | None:
-    """The last word of a name, where the passages use it alone."""
+    """Return the last word of a name, where the passages use it alone."""
     alone = (key[-1],) if len(key) == 2 and " " in text else None
     places = draft.index.places if alone else []
     used = text[-1].islower() and any(
@@ -222,7 +222,7 @@ def _upper(text: str) -> str:
 
 
 def _lower(text: str, draft: Draft, place: int) -> str:
-    """A sentence's beginning in small letters, unless it is a name."""
+    """Put a sentence's beginning in small letters, unless it is a name."""
     name = any(value.kind == "name" and value.start <= place < value.end for value in draft.values)
     first = text.split(" ", 1)[0]
     return (

@@ -73,7 +73,7 @@ _CONDITIONAL = [(re.compile(pattern), others) for pattern, others in _CONDITIONS
 
 
 def negations(draft: Draft, random: Random) -> Iterator[Edit]:
-    """The opposite of a word, a "not" put in or taken out."""
+    """Put the opposite of a word, or a "not", or take one out."""
     response = draft.response
     places: list[tuple[tuple[int, int], tuple[str, ...]]]
     places = [(match.span(), (_negated(match[0]),)) for match in _AUXILIARY.finditer(response)]
@@ -97,7 +97,7 @@ def negations(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def conditions(draft: Draft, random: Random) -> Iterator[Edit]:
-    """A condition or a limit dropped, turned round, or said of everything."""
+    """Drop a condition or a limit, turn it round, or say it of everything."""
     places = [
         (match.span(), others)
         for pattern, others in _CONDITIONAL

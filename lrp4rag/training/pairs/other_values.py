@@ -45,7 +45,7 @@ _MONEY = ("dollars euros pounds", "$ € £")
 
 
 def _swaps(families: Iterable[str]) -> dict[str, list[str]]:
-    """Each word with its neighbours in its family: seconds for minutes, not for years."""
+    """Map each word to its neighbours in its family: minutes to seconds, not to years."""
     swaps = {}
     for words in map(str.split, families):
         for k, word in enumerate(words):
@@ -69,7 +69,7 @@ TEMPERATURE_SCALES = {"F", "C", "Fahrenheit", "Celsius"}
 
 
 def numbers(draft: Draft, random: Random) -> Iterator[Edit]:
-    """Another number: one that the passages have elsewhere, or one that they do not have."""
+    """Put another number: one that the passages have elsewhere, or one that they do not have."""
     for value in draft.shuffled(random, "quantity"):
         around = draft.response[: value.start], draft.response[value.end :]
         if value.text.lower() == "one" or is_label(*around) or draft.supported(value) < SUPPORTED:
@@ -83,7 +83,7 @@ def numbers(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def names(draft: Draft, random: Random) -> Iterator[Edit]:
-    """Another name: one that the passages have elsewhere, or else one of another source."""
+    """Put another name: one that the passages have elsewhere, or else one of another source."""
     for value in draft.shuffled(random, "name"):
         if value.text in TEMPERATURE_SCALES or draft.supported(value) < SUPPORTED:
             continue
@@ -100,7 +100,7 @@ def names(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
-    """Another month, day, year, weekday or hour, another unit of the same family, another period."""
+    """Put another month, day, year, weekday or hour, another unit of the same family, another period."""
     for value in draft.shuffled(random, "date", "time", "period", "quantity"):
         texts: list[str] = []
         if value.kind == "date":
@@ -128,9 +128,9 @@ def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def is_wrong(draft: Draft, value: Value, text: str) -> bool:
-    """Whether `text` in the place of a value that the passages support contradicts them: it is a value of the
-    same kind that does not agree, that the question does not have, that lies in no range of the passages, and
-    that the passages have at most in places that fit the statement clearly worse."""
+    """Say whether `text` in the place of a value that the passages support contradicts them: it is a value of
+    the same kind that does not agree, that the question does not have, that lies in no range of the
+    passages, and that the passages have at most in places that fit the statement clearly worse."""
     start, end = draft.sentence(value.start)
     sentence = draft.response[start : value.start] + text + draft.response[value.end : end]
     place = (value.start - start, value.start - start + len(text))
@@ -145,7 +145,7 @@ def is_wrong(draft: Draft, value: Value, text: str) -> bool:
 
 
 def _first(draft: Draft, kind: str, value: Value, texts: Iterable[str]) -> Iterator[Edit]:
-    """The first of these texts that is wrong in the place of the value."""
+    """Yield the edit to the first of these texts that is wrong in the place of the value."""
     for text in texts:
         edit = draft.edit(kind, value.start, value.end, text)
         if edit is not None and is_wrong(draft, value, text):
@@ -154,7 +154,7 @@ def _first(draft: Draft, kind: str, value: Value, texts: Iterable[str]) -> Itera
 
 
 def name_of_another(draft: Draft, name: str, random: Random) -> str | None:
-    """A name of another source that can replace one and that the passages do not have."""
+    """Draw a name of another source that can replace one and that the passages do not have."""
     text = draft.context.lower()
     candidates = [
         value.text
@@ -169,7 +169,7 @@ def name_of_another(draft: Draft, name: str, random: Random) -> str | None:
 
 
 def _can_replace(new: Value, name: str, passage: str, draft: Draft) -> bool:
-    """Whether it is surely a name, standing inside a sentence and being no common word, and looks alike."""
+    """Say whether it is surely a name, inside a sentence and no common word, and looks alike."""
     words = new.text.split()
     return (
         _looks(new.text) == _looks(name)
@@ -181,13 +181,13 @@ def _can_replace(new: Value, name: str, passage: str, draft: Draft) -> bool:
 
 
 def is_common(word: str, draft: Draft) -> bool:
-    """Whether it is written in small letters too."""
+    """Say whether a word is written in small letters too."""
     small = word.lower()
     return small in draft.common or re.search(rf"\b{re.escape(small)}\b", draft.context) is not None
 
 
 def _in_a_range(value: Value, occurrences: Iterable[Occurrence]) -> bool:
-    """Whether a quantity lies between two that stand side by side in a passage, such as "20 to 60 mm"."""
+    """Say whether a quantity lies between two that stand side by side in a passage, such as "20 to 60 mm"."""
     if value.kind != "quantity":
         return False
     ordered = sorted(occurrences, key=lambda one: (one.passage, one.value.start))
@@ -217,14 +217,14 @@ def _other_periods(value: Value, random: Random) -> list[str]:
 
 
 def _with_article(text: str) -> str:
-    """With the "a" or "an" that an hour, or another unit, needs."""
+    """Give a text the "a" or "an" that an hour, or another unit, needs."""
     return re.sub(
         r"\A(a)n? (?=\w+\Z)", r"\1n " if text.endswith("hour") else r"\1 ", text, flags=re.IGNORECASE
     )
 
 
 def _looks(text: str) -> tuple[bool, bool, bool]:
-    """Digits, capitals only, several words: an identifier is no person's name."""
+    """Tell digits, capitals only, several words: an identifier is no person's name."""
     return any(sign.isdigit() for sign in text), text.isupper(), " " in text
 
 

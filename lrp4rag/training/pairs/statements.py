@@ -60,7 +60,7 @@ _PRONOUN = re.compile(
 
 
 def refusals(draft: Draft, random: Random) -> Iterator[Edit]:
-    """The claim that the passages do not answer, in place of the whole answer."""
+    """Claim that the passages do not answer, in place of the whole answer."""
     if any(value.kind == "absence" for value in draft.values):
         return
     if any(draft.grounded(start) for start, _ in draft.sentences):
@@ -69,7 +69,7 @@ def refusals(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def misattributions(draft: Draft, random: Random) -> Iterator[Edit]:
-    """What a passage says of something else, said of the response's subject; the passage comes along."""
+    """Say of the response's subject what a passage says of something else; the passage comes along."""
     yield from _numbers_of_another(draft, random)
     said = {text: other for other in draft.others for text in statements(other) if _PRONOUN.match(text)}
     for edit in _inserted(draft, random, "misattributed", [*said]):
@@ -77,21 +77,21 @@ def misattributions(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def inventions(draft: Draft, random: Random) -> Iterator[Edit]:
-    """A statement that the passages do not have: one of another source's response."""
+    """Insert a statement that the passages do not have: one of another source's response."""
     yield from _inserted(
         draft, random, "invention", [text for one in draft.others for text in statements(one)]
     )
 
 
 def statements(example: Example) -> list[str]:
-    """Sentences of its response that can stand in another text."""
+    """Collect the sentences of its response that can stand in another text."""
     texts = [_OPENING.sub("", text) for text in sentences_of(example.response)]
     texts = [text[:1].upper() + text[1:] for text in texts]
     return [text for text in texts if _STANDALONE.match(text) and not _ABOUT_PASSAGES.search(text)]
 
 
 def _inserted(draft: Draft, random: Random, kind: str, texts: list[str]) -> Iterator[Edit]:
-    """Statements after sentences of the response, each where the passages have nothing like it."""
+    """Insert statements after sentences of the response, each where the passages have nothing like it."""
     refusing = [draft.sentence(value.start) for value in draft.values if value.kind == "absence"]
     places = [
         end
@@ -146,7 +146,7 @@ def _others(passage: str, value: Value, random: Random) -> list[str]:
 
 
 def _is_subject(name: str, draft: Draft) -> bool:
-    """Whether the question or the response names it, and it is no common word."""
+    """Say whether the question or the response names it, and it is no common word."""
     if name in TEMPERATURE_SCALES or is_common(name.split(maxsplit=1)[0], draft):
         return False
     return re.search(rf"\b{re.escape(name.lower())}\b", draft.example.question.lower()) is not None or (
@@ -155,7 +155,7 @@ def _is_subject(name: str, draft: Draft) -> bool:
 
 
 def _source_of(other: Example, text: str) -> str:
-    """The passage of an example that a sentence of its response rests on."""
+    """Find the passage of an example that a sentence of its response rests on."""
     index = index_of(tuple(other.passages))
     similarities = index.similarities(content_words(text))
     best = max(range(len(similarities)), key=similarities.__getitem__, default=None)
@@ -163,7 +163,7 @@ def _source_of(other: Example, text: str) -> str:
 
 
 def _topic(question: str) -> str:
-    """What a question asks for, to stand after "do not mention"."""
+    """Word what a question asks for, to stand after "do not mention"."""
     match = _QUESTION.match(question.strip().rstrip("? ."))
     if match is None or _DANGLING.search(match["rest"]) or "," in question:
         return "the answer to this question"

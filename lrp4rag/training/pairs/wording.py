@@ -38,7 +38,7 @@ _ARTICLES = re.compile(r"\b(?:the|every|each|first|last|next|past|per|a|an|this|
 
 
 def other_numbers(value: Value, random: Random) -> list[str]:
-    """`value`'s text with other numbers that look as likely: a digit changed, or a neighbour."""
+    """Put other numbers that look as likely into `value`'s text: a digit changed, or a neighbour."""
     own = DIGITS.search(value.text)
     if own is None:
         word = NUMBER_WORD.search(value.text)
@@ -64,7 +64,7 @@ def other_numbers(value: Value, random: Random) -> list[str]:
 
 
 def other_dates(value: Value, random: Random) -> list[str]:
-    """A date's text with another month, day, year or weekday, each where it is written."""
+    """Put another month, day, year or weekday into a date's text, each where it is written."""
     text, texts = value.text, list[str]()
     year, _, day, weekday = value.key
     if match := _MONTH.search(text):
@@ -88,7 +88,7 @@ def other_dates(value: Value, random: Random) -> list[str]:
 
 
 def other_times(value: Value, random: Random) -> list[str]:
-    """A time's text with another hour."""
+    """Put another hour into a time's text."""
     own = re.match(r"\d+", value.text)
     if own is None:
         return [{"noon": "midnight", "midnight": "noon"}[value.text.lower()]]
@@ -105,20 +105,20 @@ def other_times(value: Value, random: Random) -> list[str]:
 
 
 def is_label(before: str, after: str) -> bool:
-    """Whether what stands between two texts is part of a fraction or a decimal number, or the number of a
+    """Say whether what stands between two texts is part of a fraction or a decimal number, or the number of a
     step, a page or a product."""
     patterns = (_FRACTION_BEFORE, _NUMBERED, _NAMED)
     return any(one.search(before[-40:]) for one in patterns) or bool(_FRACTION_AFTER.match(after))
 
 
 def is_bound(before: str, after: str) -> bool:
-    """Whether what stands between two texts is an end of a range."""
+    """Say whether what stands between two texts is an end of a range."""
     return bool(_RANGE_BEFORE.search(before[-40:]) or _RANGE_AFTER.match(after))
 
 
 def reworded(value: Value, before: str = "", after: str = "") -> list[str]:
-    """The same value in other words: digits for words, a longer unit, a date the other way round. `before`
-    and `after` are what stands around it."""
+    """Put a value in other words: digits for words, a longer unit, a date the other way round. `before` and
+    `after` are what stands around it."""
     if value.kind == "quantity":
         apart = not (is_label(before, after) or is_bound(before, after))
         texts = _quantities(value, before, after) if apart else []

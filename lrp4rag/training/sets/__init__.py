@@ -9,5 +9,6 @@ SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.jsonl")))
 
 
 def set_path(given: Path) -> Path:
-    """The file of a set, where its name is given and no file is there by that name; else the same path."""
+    """Return the file of a set, where its name is given and no file is there by that name; else the same
+    path."""
     return _FOLDER / f"{given}.jsonl" if str(given) in SETS and not given.exists() else given
