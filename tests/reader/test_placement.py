@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from lrp4rag.cli import main
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader, load_reader, placement
@@ -54,24 +51,18 @@ def test_it_is_the_same_reader(plain: Reader, placed: Reader) -> None:
     assert analysis.probability == pytest.approx(expected.probability, abs=1e-6)
 
 
-def test_it_reads_plain_passes_and_branches_as_the_plain_one(plain: Reader, placed: Reader) -> None:
+def test_it_reads_and_writes_as_the_plain_one(plain: Reader, placed: Reader) -> None:
+    """Plain passes, branches, responses and relevance."""
     encoded = plain.encode(bridge_example())
     expected, found = PlainReplay(plain)(encoded), PlainReplay(placed)(encoded)
     for name, values in expected.signals.items():
         np.testing.assert_allclose(found.signals[name], values, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found.state("around"), expected.state("around"), rtol=1e-2)
-
-
-def test_it_writes_as_the_plain_one(plain: Reader, placed: Reader) -> None:
     example = bridge_example(response=None)
     assert placed.generate(example, max_new_tokens=6) == plain.generate(example, max_new_tokens=6)
-
-
-def test_its_relevance_is_that_of_the_plain_one(plain: Reader, placed: Reader) -> None:
-    expected = analyse(bridge_example(), plain, None, rows=True)
-    found = analyse(bridge_example(), placed, None, rows=True)
+    whole, parts = (analyse(bridge_example(), reader, None, rows=True) for reader in (plain, placed))
     for name in ("by_segment", "sentence_rows"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-3, atol=1e-5)
 
 
 def test_a_reader_that_fits_is_not_split(plain_folder: Path) -> None:
@@ -107,19 +98,6 @@ def test_memory_bounds_what_weights_take(monkeypatch: pytest.MonkeyPatch) -> Non
     assert room_for_weights(None)["cpu"] > SMALL
 
 
-def test_the_command_reads_with_layers_on_disk(plain_folder: Path, little: None, tmp_path: Path) -> None:
-    data, example = tmp_path / "one.json", bridge_example()
-    row = {"question": example.question, "passages": example.passages, "response": example.response}
-    data.write_text(json.dumps(row))
-    command = ["analyse", str(data), "--reader", str(plain_folder), "--detector", "none", "--json"]
-    by_device = {}
-    for device in ("cpu", AUTO):
-        result = CliRunner().invoke(main, [*command, "--device", device])
-        assert result.exit_code == 0, result.output
-        by_device[device] = json.loads(result.stdout)["sentences"][0]["by_passage"]
-    assert by_device[AUTO] == pytest.approx(by_device["cpu"], rel=1e-4)
-
-
 # The key/value cache goes by the name that a release of transformers has for it.
 
 
@@ -133,7 +111,4 @@ def former(ids: object, past_key_values: Any = None, **more: object) -> None: ..
 def test_the_cache_goes_by_the_name_in_the_signature(takes: Any, name: str) -> None:
     assert cache_option(takes, "held") == {name: "held"}
     assert given_cache({name: "held", "use_cache": True}) == "held"
-
-
-def test_there_may_be_no_cache() -> None:
     assert given_cache({"use_cache": False}) is None
