@@ -64,10 +64,9 @@ def test_forms_of_a_file(content: str, tmp_path: Path) -> None:
     assert examples[0] == Example(**ROW, id="a")
 
 
-def test_one_object(tmp_path: Path) -> None:
-    for indent in (None, 2):
-        (example,) = load_examples(write(tmp_path, json.dumps(row(), indent=indent), "one.json"))
-        assert example == Example(**ROW, id="1")
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_object(indent: int | None, tmp_path: Path) -> None:
+    assert load_examples(write(tmp_path, json.dumps(row(), indent=indent))) == [Example(**ROW, id="1")]
 
 
 def test_lines_of_a_file(tmp_path: Path) -> None:
@@ -421,23 +420,18 @@ SECOND = {"response": "In 1901."}
         (several(SECOND, SECOND | {"response": 3}), "responses[1].response"),
         (several(SECOND, {"labels": []}), "responses[1].response"),
         (several(SECOND, " \n"), "responses[1].response"),
-        (several(SECOND, SECOND | {"labels": [{"start": 0, "end": 9}]}), "responses[1].labels[0]"),
         (
             several(SECOND, SECOND | {"labels": [{"start": 0, "end": 1}, {"start": 2, "end": 2}]}),
             "responses[1].labels[1]",
         ),
         (several(SECOND, SECOND | {"labels": [{"start": 0}]}), "responses[1].labels[0].end"),
         (several(SECOND, SECOND | {"text": "x"}), "responses[1].text"),
-        (several(SECOND, SECOND | {"source_id": "x"}), "responses[1].source_id"),
         (several(SECOND, SECOND | {"generator": "g" * 1001}), "responses[1].generator"),
         (several(SECOND, SECOND | {"id": "i" * 1001}), "responses[1].id"),
         (several(SECOND, SECOND, question=""), "question"),
-        (several(SECOND, SECOND, passages=["", " "]), "passages"),
-        (several(SECOND, SECOND, prompt="When?"), "passages[0]"),
         (several(SECOND, SECOND, source_id="s" * 1001), "source_id"),
-        (several(SECOND, SECOND, template="{context}"), "template"),
     ],
-    ids=range(21),
+    ids=range(16),
 )
 def test_a_bad_row_of_several_responses(bad: object, field: str, tmp_path: Path) -> None:
     error = error_of(write(tmp_path, jsonl(row(), bad)))

@@ -255,7 +255,10 @@ def test_no_text_brings_methods_of_its_own() -> None:
     assert {type(text) for text in held} == {str}
 
 
-def test_another_response_is_checked_too() -> None:
+def test_another_response_has_no_labels_and_is_checked_too() -> None:
+    example = create(labels=(Label(0, 1),))
+    assert example.with_response("Later.") == create(response="Later.")
+    assert example.response == "In 1901."
     for text, message in ((" ", "empty"), (HALF, "surrogate")):
         with pytest.raises(InputError, match=rf"field 'response': .*{message}"):
             create().with_response(text)
@@ -300,15 +303,6 @@ def test_the_content_hash_knows_question_and_passages_only() -> None:
     ]
     assert len({reference, *(example.content_hash for example in others)}) == 6
     assert content_hash("a", ["b c"]) != content_hash("a b", ["c"])
-
-
-def test_with_response() -> None:
-    example = create(labels=(Label(0, 1),))
-    other = example.with_response("Later.")
-    assert other.response == "Later."
-    assert other.labels is None
-    assert (other.prompt, other.spans, other.id) == (example.prompt, example.spans, example.id)
-    assert example.response == "In 1901."
 
 
 def test_the_first_sources_are_different_ones_in_the_order_of_the_data() -> None:

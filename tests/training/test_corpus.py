@@ -186,7 +186,9 @@ def shapes_of(example: Example, others: Sequence[Example] = (), count: int = 60)
 
 
 @pytest.mark.parametrize("others", [(), (MOWER, FERRY)], ids=["alone", "others"])
-def test_response_question_and_source_stay(others: tuple[Example, ...]) -> None:
+def test_response_question_and_source_stay_and_nothing_that_the_passages_say_is_lost(
+    others: tuple[Example, ...],
+) -> None:
     for one in shapes_of(LEAVE, others):
         assert (one.response, one.question, one.source, one.labels) == (
             LEAVE.response,
@@ -194,11 +196,6 @@ def test_response_question_and_source_stay(others: tuple[Example, ...]) -> None:
             LEAVE.source,
             (),
         )
-
-
-@pytest.mark.parametrize("others", [(), (MOWER, FERRY)], ids=["alone", "others"])
-def test_nothing_that_the_passages_say_is_lost(others: tuple[Example, ...]) -> None:
-    for one in shapes_of(LEAVE, others):
         text = " ".join(one.passages)
         assert all(sentence in text for passage in LEAVE.passages for sentence in passage.split(". "))
 
