@@ -54,14 +54,14 @@ class DecidedSentence:
         sentence nothing is quoted."""
         if self.judged is None:
             return {}
-        told = record_piece(self.judged)
-        findings = [record_finding(one) for one in self.checked.every]
+        record = record_piece(self.judged)
+        findings = [record_finding(finding) for finding in self.checked.every]
         if self.decided.action in WITHHELD:
-            told["contradictions"] = [{**one, "text": None} for one in told["contradictions"]]
-            told["nearest"] = told["nearest"] and {**told["nearest"], "words": []}
-            findings = [without_words(one) for one in findings]
+            record["contradictions"] = [{**value, "text": None} for value in record["contradictions"]]
+            record["nearest"] = record["nearest"] and {**record["nearest"], "words": []}
+            findings = [without_words(finding) for finding in findings]
         names = ("start", "end", "status", "probability", "suspect", "so_far", "contradictions", "nearest")
-        return {name: told[name] for name in names} | {"findings": findings}
+        return {name: record[name] for name in names} | {"findings": findings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +182,13 @@ class GuardedAnswer:
         if decided.action == "serve":
             return piece.text
         spans = sentence.judged.spans if sentence.judged else ()
-        told = next((one for span in spans for one in span.contradictions), None)
+        contradiction = next((first for span in spans for first in span.contradictions), None)
         if decided.action not in WITHHELD:
-            return marked(piece, corrected(texts.correction, told) if told else texts.mark)
+            mark = corrected(texts.correction, contradiction) if contradiction else texts.mark
+            return marked(piece, mark)
         name = row_of(decided.reason).notice
-        if name == "notice" and told:
-            self._notice = corrected(texts.contradicted_notice, told)
+        if name == "notice" and contradiction:
+            self._notice = corrected(texts.contradicted_notice, contradiction)
         else:
             self._notice = getattr(texts, name)
         return in_place(piece, "" if self._notice == before else self._notice)

@@ -38,8 +38,8 @@ class RecordedPart:
 
     def extension(self) -> dict[str, Any]:
         """What the client is told of it."""
-        told: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
-        return told if self.sentence is None else told | self.sentence.record()
+        decision: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
+        return decision if self.sentence is None else decision | self.sentence.record()
 
 
 @dataclass(slots=True)

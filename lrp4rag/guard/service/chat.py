@@ -194,14 +194,14 @@ async def events(
     """
 
     def chunk(delta: Mapping[str, Any], more: Mapping[str, Any], finish: str | None = None) -> str:
-        found = {
+        content = {
             "id": f"chatcmpl-{answer.id}",
             "object": "chat.completion.chunk",
             "created": created,
             "model": model,
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}],
         }
-        return _event({**found, **more})
+        return _event({**content, **more})
 
     created, role = int(time.time()), {"role": "assistant"}
     try:
@@ -226,14 +226,14 @@ def failed(problem: Problem) -> str:
 
 def _decision(answer: JudgedAnswer) -> dict[str, Any]:
     """Of the whole answer; what is withheld is quoted nowhere."""
-    found = {} if answer.decision is None else answer.decision.model_dump()
+    decision = {} if answer.decision is None else answer.decision.model_dump()
     if answer.assessment is None:
-        return found
-    told = answer.assessment.redacted()
-    return found | {
-        name: told[name] for name in ("faithfulness", "fact_score", "closest", "findings", "unavailable")
+        return decision
+    record = answer.assessment.redacted()
+    return decision | {
+        name: record[name] for name in ("faithfulness", "fact_score", "closest", "findings", "unavailable")
     }
 
 
-def _event(found: Mapping[str, Any]) -> str:
-    return f"data: {json.dumps(found, ensure_ascii=False, allow_nan=False)}\n\n"
+def _event(content: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(content, ensure_ascii=False, allow_nan=False)}\n\n"

@@ -52,7 +52,7 @@ FAITHFULNESS = _histogram(
 FACT_SCORE = _histogram(
     "fact_score", "Share of an answer's facts that are grounded.", ("kind",), buckets=_SHARES
 )
-FOUND = _counter("findings", "What checks found.", ("kind", "check", "finding"))
+FINDINGS = _counter("findings", "What checks found.", ("kind", "check", "finding"))
 ABSTAINED = _counter(
     "abstained", "What is unlike the training data, whatever the policy makes of it.", ("kind",)
 )
@@ -106,7 +106,7 @@ def _begin_at_zero() -> None:
         DECISIONS.labels(kind, "withhold", "unavailable")
         ABSTAINED.labels(kind)
         for check, finding in FAULTS.items():
-            FOUND.labels(kind, check, finding)
+            FINDINGS.labels(kind, check, finding)
         for part in ("verdict", "upstream", *CHECKS):
             UNAVAILABLE.labels(kind, part)
     for kind, word, correction in product(
@@ -133,7 +133,7 @@ def decided(record: Mapping[str, Any]) -> None:
             shares.labels(kind).observe(record[name])
     for name, number in record.get("findings", {}).items():
         check, _, finding = name.partition(": ")
-        FOUND.labels(kind, check, finding).inc(number)
+        FINDINGS.labels(kind, check, finding).inc(number)
     for check in record.get("unavailable", ()):
         UNAVAILABLE.labels(kind, check).inc()
     if record.get("abstained"):

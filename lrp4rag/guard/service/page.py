@@ -25,7 +25,7 @@ HEADERS = {
 
 
 def add(app: FastAPI, settings: Settings) -> None:
-    """The routes of the page of a server."""
+    """Add the routes of a server's page."""
     files = {
         "icon.svg": (asset("icon.svg"), "image/svg+xml"),
         "page.css": (joined(SERVER_STYLES), "text/css"),

@@ -137,25 +137,27 @@ def labels(
     No words of a request are among them: topic and generator are of those that the settings list, or "other".
     Without a topic, it is that of the passages, where they agree.
     """
-    topics = {one.topic for one in sources}
+    topics = {source.topic for source in sources}
     if topic is None and len(topics) == 1:
         (topic,) = topics
     models = settings.generators if settings.model is None else (*settings.generators, settings.model)
-    found = {
+    fields = {
         "topic": _listed(topic, settings.topics),
         "generator": _listed(generator, models),
         "passages": len(sources),
-        "retrieval_score": max((one.score for one in sources if one.score is not None), default=None),
+        "retrieval_score": max(
+            (source.score for source in sources if source.score is not None), default=None
+        ),
         "characters": None if response is None else len(response),
         "sentence_count": sentences,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _listed(name: str | None, known: Sequence[str]) -> str | None:
-    if name is None or not known:
+def _listed(name: str | None, names: Sequence[str]) -> str | None:
+    if name is None or not names:
         return None
-    return name if name in known else OTHER
+    return name if name in names else OTHER
 
 
 def texts_of(question: str, passages: Iterable[str], response: str | None = None) -> dict[str, str]:
@@ -178,7 +180,7 @@ def results_of(assessment: Assessment | None) -> dict[str, Any]:
 
 def counted(findings: Iterable[Finding]) -> dict[str, int]:
     """The number of findings of each kind, without their words: they may quote a request."""
-    return dict(Counter(f"{one.check}: {one.kind}" for one in findings))
+    return dict(Counter(f"{finding.check}: {finding.kind}" for finding in findings))
 
 
 def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[SuspectSpan]) -> dict[str, Any]:
