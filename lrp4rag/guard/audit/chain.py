@@ -211,23 +211,22 @@ def add_texts(connection: Connection, id: str, texts: Mapping[str, dict[str, str
         connection.execute(TEXTS.insert().values(id=id, name=name, **text))
 
 
-def read_texts(connection: Connection, entry: Entry) -> dict[str, str]:
-    """The texts by name. Raises `LRP4RAGError` for one that does not have its hash in the record."""
-    rows = connection.execute(select(TEXTS).where(TEXTS.c.id == entry.id).order_by(TEXTS.c.name)).all()
-    return {row.name: _checked(row, entry) for row in rows}
-
-
-def read_named(connection: Connection, entries: Iterable[Entry], name: str) -> dict[str, str]:
-    """The text of one name of several entries, by their ids. Raises as `read_texts` does."""
+def read_texts(
+    connection: Connection, entries: Iterable[Entry], name: str | None = None
+) -> dict[str, dict[str, str]]:
+    """Read the texts of entries, by their ids and the texts' names; of one `name` only, where given.
+    Raises `LRP4RAGError` for a text that does not have its hash in the record."""
     by_id = {entry.id: entry for entry in entries}
-    rows = connection.execute(select(TEXTS).where(TEXTS.c.name == name, TEXTS.c.id.in_(by_id)))
-    return {row.id: _checked(row, by_id[row.id]) for row in rows}
-
-
-def _checked(row: Row[Any], entry: Entry) -> str:
-    if salted_hash(row.salt, row.text) != entry.record.get("texts", {}).get(row.name):
-        raise LRP4RAGError("a text of this entry was changed: run lrp4rag audit verify")
-    return str(read_canonical(row.text))
+    chosen = select(TEXTS).where(TEXTS.c.id.in_(by_id)).order_by(TEXTS.c.name)
+    if name is not None:
+        chosen = chosen.where(TEXTS.c.name == name)
+    texts: dict[str, dict[str, str]] = {}
+    for row in connection.execute(chosen):
+        entry = by_id[row.id]
+        if salted_hash(row.salt, row.text) != entry.record.get("texts", {}).get(row.name):
+            raise LRP4RAGError("a text of this entry was changed: run lrp4rag audit verify")
+        texts.setdefault(row.id, {})[row.name] = str(read_canonical(row.text))
+    return texts
 
 
 def delete_texts(connection: Connection, which: ColumnElement[bool]) -> int:

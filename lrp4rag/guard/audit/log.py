@@ -23,7 +23,6 @@ from lrp4rag.guard.audit.chain import (
     key_hex,
     named_texts,
     open_key,
-    read_named,
     read_texts,
     require_empty,
     require_key_of_log,
@@ -132,12 +131,12 @@ class AuditLog:
         """
         with self._database.reading() as connection:
             entry = _find(connection, id)
-            return {} if entry is None else read_texts(connection, entry)
+            return {} if entry is None else read_texts(connection, [entry]).get(id, {})
 
     def texts_named(self, name: str, entries: Iterable[Entry]) -> dict[str, str]:
         """The text of one name of several entries, by their ids, where it is kept. Raises as `texts`."""
         with self._database.reading() as connection:
-            return read_named(connection, entries, name)
+            return {id: texts[name] for id, texts in read_texts(connection, entries, name).items()}
 
     def entries(
         self,
