@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -30,11 +30,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def callers(*names: str) -> set[str]:
-    """The files of package and research that call one of these; "?.name" is the method of anything."""
+def callers(*names: str, files: Sequence[Path] = PACKAGE) -> set[str]:
+    """The files, by default of package and research, that call one of these; "?.name" is the method of
+    anything."""
     return {
         path.relative_to(ROOT).as_posix()
-        for path in PACKAGE
+        for path in files
         for name, _ in calls(path)
         if name in names or f"?.{name.split('.')[-1]}" in names
     }
@@ -51,18 +52,10 @@ def test_only_the_terminal_prints() -> None:
 
 def test_only_one_place_loads_models() -> None:
     # An adapter of LoRA has no code, and its loader knows no such option.
-    assert callers("?.from_pretrained", "?.from_config") == {
+    assert callers("?.from_pretrained", "?.from_config", files=[*PACKAGE, *BESIDE]) == {
         "lrp4rag/reader/weights.py",
         "experiments/systems/finetuned.py",
     }
-
-
-def test_benchmarks_and_notebooks_refuse_remote_code_in_so_many_words() -> None:
-    for path in BESIDE:
-        for name, call in calls(path):
-            if name.endswith(".from_pretrained"):
-                given = {word.arg: ast.unparse(word.value) for word in call.keywords}
-                assert given.get("trust_remote_code") == "False", f"{path.name}, line {call.lineno}"
 
 
 def test_only_one_place_parses_json() -> None:
