@@ -32,7 +32,7 @@ from tests.lrp.quantise import build, dynamic_int8, int8, llm_int8, nf4, twin
 from tests.tiny import Tokens, random_tokens, tiny_llama
 
 # Without and with biases, fused, tied with soft caps, sparse.
-families = pytest.mark.parametrize("name", ["llama", "qwen2", "phi3", "gemma2", "qwen3_moe"])
+NAMES = ("llama", "qwen2", "phi3", "gemma2", "qwen3_moe")
 
 FLOAT32, BFLOAT16, EIGHT_BITS = 3e-5, 0.1, 0.2
 TOKENS = random_tokens(17, 5)
@@ -58,8 +58,10 @@ def push_of(model, composite: str = "attnlrp") -> torch.Tensor:
         return flow.push(TOKENS, torch.eye(21))
 
 
-@families
-@exact_kernels
+@pytest.mark.parametrize(
+    ("name", "quantised_by"),
+    [*((name, kernel) for name in NAMES for kernel in (int8, exact_nf4)), ("qwen2", double_nf4)],
+)
 def test_every_push_equals_that_of_the_dequantised_model(name: str, quantised_by) -> None:
     """And patched logits are the model's own; it is restored, also after an exception."""
     quantised, plain = pair(name, quantised_by, head=True)
