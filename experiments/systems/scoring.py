@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import Sigmoid
-from lrp4rag.classifiers.decision import best_threshold, generator_shifts
+from lrp4rag.classifiers.decision import SHIFT_DEVIATION, Flags, Names, Scores, best_threshold
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
 from lrp4rag.example import Example
 from lrp4rag.reader.encoding import tokens_in
@@ -161,3 +162,16 @@ class Calibration:
             )
             for k, probability in enumerate(probabilities)
         ]
+
+
+def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:
+    """By generator, where there are several: the shift of its responses' log odds that is most likely under a
+    normal prior, so that few responses shift little."""
+    signs = np.where(labels, 1.0, -1.0)
+
+    def loss(by: float, theirs: Flags) -> float:
+        unlikely = np.logaddexp(0, -signs[theirs] * (log_odds[theirs] + by)).sum()
+        return float(unlikely + by**2 / (2 * SHIFT_DEVIATION**2))
+
+    names = sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
+    return {name: float(minimize_scalar(loss, args=(generators == name,)).x) for name in names}

@@ -12,7 +12,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix_at_thresholds
 
@@ -161,18 +160,6 @@ def _regression(
 def _named(generators: Names) -> list[str]:
     """Those that can differ: none where all responses are by one."""
     return sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
-
-
-def generator_shifts(log_odds: Scores, labels: Flags, generators: Names) -> dict[str, float]:
-    """By generator, where there are several: the shift of its responses' log odds that is most likely under a
-    normal prior, so that few responses shift little."""
-    signs = np.where(labels, 1.0, -1.0)
-
-    def loss(by: float, theirs: Flags) -> float:
-        unlikely = np.logaddexp(0, -signs[theirs] * (log_odds[theirs] + by)).sum()
-        return float(unlikely + by**2 / (2 * SHIFT_DEVIATION**2))
-
-    return {name: float(minimize_scalar(loss, args=(generators == name,)).x) for name in _named(generators)}
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:

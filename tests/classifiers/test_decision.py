@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.metrics import f1_score, roc_auc_score
 
 from lrp4rag.classifiers.decision import (
@@ -17,7 +17,6 @@ from lrp4rag.classifiers.decision import (
     best_threshold,
     choose_rule,
     claim_columns,
-    generator_shifts,
     top_mean,
 )
 
@@ -304,13 +303,3 @@ def test_the_threshold_maximises_f1() -> None:
     values = [f1_score(flags, scores >= threshold) for threshold in np.unique(scores)]
     assert f1_score(flags, scores >= best) == pytest.approx(max(values))
     assert best_threshold(scores, np.zeros(200, dtype=bool)) == np.inf
-
-
-def test_the_likeliest_shift_under_the_prior() -> None:
-    generators = np.array(["a", "b"]).repeat(200)
-    labels = np.concatenate([np.arange(200) < 160, np.arange(200) < 100])
-    shifts = generator_shifts(np.zeros(400), labels, generators)
-    assert shifts["b"] == pytest.approx(0, abs=0.01)
-    by = shifts["a"]
-    # Where the gradient of the loss is none.
-    assert 160 - 200 * expit(by) == pytest.approx(by / 0.25, abs=0.01)

@@ -11,6 +11,7 @@ from experiments.systems.scoring import (
     Calibration,
     PartScores,
     ScoredSpan,
+    generator_shifts,
     log_odds,
     threshold_of,
 )
@@ -108,3 +109,13 @@ def test_parts_are_marked_from_the_threshold_on():
     suspects = [(ScoredSpan(0, 3, 0.5, True),), None]
     calibration = Calibration.of(SCORES, LABELS, ONE)
     assert [one.suspects for one in calibration.verdicts(SCORES[:2], ONE[:2], suspects)] == suspects
+
+
+def test_the_likeliest_shift_under_the_prior() -> None:
+    generators = np.array(["a", "b"]).repeat(200)
+    labels = np.concatenate([np.arange(200) < 160, np.arange(200) < 100])
+    shifts = generator_shifts(np.zeros(400), labels, generators)
+    assert shifts["b"] == pytest.approx(0, abs=0.01)
+    by = shifts["a"]
+    # Where the gradient of the loss is none.
+    assert 160 - 200 * expit(by) == pytest.approx(by / 0.25, abs=0.01)
