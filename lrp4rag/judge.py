@@ -41,7 +41,6 @@ from lrp4rag.report.words import reasons_of, verdict_words
 from lrp4rag.streaming import JudgedPiece, ReadingAlong
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from lrp4rag.util.hashes import json_hash
-from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
@@ -123,7 +122,7 @@ class Prompt:
         if self._premise is None:
             return None
         premise, whole = self._premise
-        sentences = premise.repeated_in(encoded.response, sentences_in(encoded.response))
+        sentences = premise.repeated_in(encoded.response, encoded.sentences)
         if not sentences:
             return None
         other = self._reader.with_response(whole, encoded.response, truncation=self.truncation)

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from lrp4rag.claims.index import Index, Occurrence
 from lrp4rag.claims.quantities import find_quantities
@@ -77,11 +76,12 @@ def may_be_total(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A `value` of a `sentence`, and the place of a passage that says most of it: its text (`said`), its
+    """A `value` of a `sentence` with its quantities (`stated`), and the place of a passage that says most of it: its text (`said`), its
     quantities (`own`), and those and the dates of the places beside it too."""
 
     value: Value
     sentence: str
+    stated: tuple[Value, ...]
     said: str
     own: tuple[Value, ...]
     quantities: tuple[Value, ...]
@@ -99,19 +99,13 @@ class _Place:
 
     def repeats(self, value: Value) -> bool:
         """Say whether the sentence has a value of the place too."""
-        return any(agree(stated, value) for stated in _stated(self.sentence))
+        return any(agree(stated, value) for stated in self.stated)
 
     def counts(self) -> list[float]:
         """Numbers of times or things beside the value in its own sentence: "for four days"."""
-        others = [quantity for quantity in _stated(self.sentence) if self.value.text not in quantity.text]
+        others = [quantity for quantity in self.stated if self.value.text not in quantity.text]
         numbers = [number_of(quantity) for quantity in others if quantity.unit in ("", "second")]
         return [number for number in numbers if number is not None and number > 1]
-
-
-@lru_cache(maxsize=8)
-def _stated(sentence: str) -> tuple[Value, ...]:
-    """Return the quantities of a sentence, cached for its other values."""
-    return tuple(find_quantities(sentence))
 
 
 Result = tuple[str, tuple[Value, ...]]
@@ -147,7 +141,8 @@ def _around(value: Value, sentence: str, passages: Sequence[str], index: Index, 
     ]
     own_quantities = tuple(other for other in quantities if centre.start <= other.start < centre.end)
     said = passages[centre.passage][centre.start : centre.end]
-    return _Place(value, sentence, said, own_quantities, quantities, tuple(dates[:_MOST]))
+    stated = tuple(find_quantities(sentence))
+    return _Place(value, sentence, stated, said, own_quantities, quantities, tuple(dates[:_MOST]))
 
 
 def _sums(place: _Place) -> Iterator[Result]:

@@ -18,7 +18,6 @@ from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.contrast import Claim, Context, Scored, claims
 from lrp4rag.features.record import Record
-from lrp4rag.util.sentences import sentences_in
 
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,
@@ -79,8 +78,7 @@ class Statements:
     @classmethod
     def of(cls, record: Record) -> Statements:
         """Without contradictions where values were not scored."""
-        text = record.encoded.response
-        sentences = sentences_in(text)
+        text, sentences = record.encoded.response, record.encoded.sentences
         known = contradictions(record) if record.has_contrasts else []
         return cls(
             tuple(stating_of(text, sentences)),

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Range
 from lrp4rag.features.record import Record, Values
-from lrp4rag.util.sentences import sentences_in
 
 Numbers = NDArray[np.intp]
 
@@ -97,7 +96,7 @@ FACETS: dict[str, Facet] = {
 def ends_in(record: Record) -> Numbers:
     """How many tokens there are up to the end of each sentence, (S,); 1 or more."""
     starts = np.array([start for start, _ in record.encoded.response_offsets])
-    ends = np.array([end for _, end in sentences_in(record.encoded.response)], dtype=np.intp)
+    ends = np.array([end for _, end in record.encoded.sentences], dtype=np.intp)
     return np.maximum(np.searchsorted(starts, ends), 1).astype(np.intp)
 
 

@@ -19,7 +19,6 @@ from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded, tokens_in
 from lrp4rag.util.errors import RelevanceError
-from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import whole_words
 
 
@@ -271,8 +270,7 @@ class Judgement:
         or that with the lowest relevance, if the response is. A sentence is not judged where the response up
         to its end is `unlike` the training data in a way that decides.
         """
-        text, claims = encoded.response, assessment.claims
-        spans = sentences_in(text)
+        text, claims, spans = encoded.response, assessment.claims, encoded.sentences
         tokens = tuple(tokens_in(encoded.response_offsets, [span]) for span in spans)
         if claims is not None:
             statuses = _statuses_of_claims(claims, threshold)
@@ -438,7 +436,7 @@ def with_premise(
     before = assessment
     if before.claims is None or after.claims is None or before.marks is None or after.marks is None:
         return assessment
-    spans = sentences_in(encoded.response)
+    spans = encoded.sentences
     probabilities, marks = before.claims.probabilities.copy(), before.marks.probabilities.copy()
     highest, contradictions = before.probability, list(before.contradictions)
     for number in sentences:

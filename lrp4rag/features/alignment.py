@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lrp4rag.claims.words import content_words, stem, stop_words
 from lrp4rag.features.contrast import Context
 from lrp4rag.features.record import Record, Values
-from lrp4rag.util.sentences import sentences_in
+from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.text import WORD, normal
 
 _SCOPE = frozenset(
@@ -111,7 +111,7 @@ def alignment(record: Record) -> Values:
     words = [(match.start(), match.end(), match[0]) for match in WORD.finditer(encoded.response)]
     rows = np.zeros((len(words) + 1, len(FEATURES)))
     if context.index.places and words:
-        for number, row in _rows(context, encoded.response, words):
+        for number, row in _rows(context, encoded, words):
             rows[number] = row
     places = np.full(len(encoded.response) + 1, len(words))
     for k, (start, end, _) in reversed(list(enumerate(words))):
@@ -121,16 +121,16 @@ def alignment(record: Record) -> Values:
 
 
 def _rows(
-    context: Context, response: str, words: list[tuple[int, int, str]]
+    context: Context, encoded: Encoded, words: list[tuple[int, int, str]]
 ) -> Iterator[tuple[int, list[float]]]:
-    index, known = context.index, context.grams
+    index, known, response = context.index, context.grams, encoded.response
     asked = np.array(index.similarities(context.asked))
     passage = np.array([place.passage for place in index.places])
     count = int(passage.max()) + 1
     by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
     stems = [stem(normal(word.lower())) for *_, word in words]
     so_far = np.zeros(len(passage))
-    for number, (start, end) in enumerate(sentences_in(response)):
+    for number, (start, end) in enumerate(encoded.sentences):
         inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]
         if not inside:
             continue

@@ -25,7 +25,6 @@ from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.reading import Branch, PromptReading
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import words_of
 
 Values = NDArray[np.float64]
@@ -122,7 +121,7 @@ def claims(encoded: Encoded, context: Context) -> tuple[Claim, ...]:
     A plain "is" is one where the passages have a "not" nearby."""
     response = encoded.response
     known, found = " ".join(context.passages), []
-    for sentence in sentences_in(response):
+    for sentence in encoded.sentences:
         for value in _values(context, response, sentence, known):
             tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
             if value.kind not in ("absence", "reference") and len(tokens):

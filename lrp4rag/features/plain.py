@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 from lrp4rag.features import alignment, claims
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.units import ends_of, sentence_numbers
+from lrp4rag.reader.reading import LIKELIHOODS
 from lrp4rag.util.errors import InputError
 
 Table = NDArray[np.float32]
@@ -42,9 +43,7 @@ class Group:
 
 def likelihoods(record: Record) -> Values:
     """(6, t), in nats."""
-    names = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
-    rows = {name: record[name] for name in names}
-    return np.array([*([np.log1p(row) if name == "rank" else row for name, row in rows.items()])])
+    return np.array([np.log1p(record[name]) if name == "rank" else record[name] for name in LIKELIHOODS])
 
 
 GROUPS: dict[str, Group] = {

@@ -13,10 +13,8 @@ from lrp4rag.lrp.attribution import attribute
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
-from lrp4rag.reader.reading import PromptReading
+from lrp4rag.reader.reading import LIKELIHOODS, PromptReading
 
-LIKELIHOODS = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
-"""The signals of a `Reading`."""
 AROUND = "around"
 """Its states: before the response, and at each of its tokens."""
 

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrp4rag.features.record import Record
 from lrp4rag.reader.encoding import tokens_in
-from lrp4rag.util.sentences import sentences_in
 
 TOKEN_WINDOW = 17
 """Tokens, about a clause: single tokens are noisy, and hallucinated spans are rarely one token long."""
@@ -32,7 +31,7 @@ def sentence_numbers(record: Record) -> NDArray[np.intp]:
     """The number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
     offsets = record.encoded.response_offsets
     numbers = np.full(len(offsets), -1)
-    for k, span in enumerate(sentences_in(record.encoded.response)):
+    for k, span in enumerate(record.encoded.sentences):
         inside = tokens_in(offsets, [span])
         numbers[inside & (numbers < 0)] = k
     return numbers

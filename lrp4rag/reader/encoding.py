@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,6 +15,7 @@ from tokenizers.decoders import DecodeStream
 from lrp4rag.example import Example
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.util.errors import InputError, first_line
+from lrp4rag.util.sentences import sentences_in
 
 Truncation = Literal["error", "passages"]
 """Treatment of a prompt that exceeds the window: refuse it, or drop the ends of passages."""
@@ -31,7 +33,7 @@ _DATE = "26 Jul 2024"
 _PLACEHOLDER = "\ue000lrp4rag\ue001"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Encoded:
     """Token ids of prompt (n) and response (t); offsets index `text` and `response`.
 
@@ -63,6 +65,11 @@ class Encoded:
         """Return the same prompt with another response."""
         ids, offsets = _encode_text(tokenizer, response)
         return replace(self, response=response, response_ids=tuple(ids), response_offsets=tuple(offsets))
+
+    @cached_property
+    def sentences(self) -> tuple[tuple[int, int], ...]:
+        """The characters (start, end) of the response's sentences."""
+        return sentences_in(self.response)
 
     @property
     def question(self) -> str:

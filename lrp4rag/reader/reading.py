@@ -49,6 +49,10 @@ class Reading:
     states: NDArray[np.float16]
 
 
+LIKELIHOODS = tuple(one.name for one in fields(Reading) if one.name != "states")
+"""The names of a `Reading`'s arrays of tokens, in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """Alternative tokens `ids` in place of the response's from number `start` on."""
@@ -126,13 +130,12 @@ class PromptReading:
     def _measured(self, final: Tensor, first: int, watched: _States) -> Reading:
         """Measure the response's tokens from number `first` on, with the collected states."""
         ids = torch.tensor(self._response[first:], device=self._device, dtype=torch.long)[:, None]
-        names = ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
         if not len(ids):
-            return Reading(**dict.fromkeys(names, _NOTHING), states=np.zeros((0, 0, 0), np.float16))
+            return Reading(**dict.fromkeys(LIKELIHOODS, _NOTHING), states=np.zeros((0, 0, 0), np.float16))
         rows = zip(final[first:-1].split(ROWS), ids.split(ROWS), strict=True)
         parts = [self._likelihood(logits, own) for logits, own in rows]
         joined = (torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True))
-        return Reading(**dict(zip(names, joined, strict=True)), states=watched.states())
+        return Reading(**dict(zip(LIKELIHOODS, joined, strict=True)), states=watched.states())
 
     @locked
     @torch.no_grad()
@@ -237,9 +240,7 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
 def _joined(before: Reading, after: Reading, known: int) -> Reading:
     """Join the first `known` tokens of the former reading with the new ones."""
     found = {
-        one.name: np.concatenate([getattr(before, one.name)[:known], getattr(after, one.name)])
-        for one in fields(Reading)
-        if one.name != "states"
+        name: np.concatenate([getattr(before, name)[:known], getattr(after, name)]) for name in LIKELIHOODS
     }
     states = before.states[:, : known + 1]  # one more: that before the first token
     if after.states.size:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from lrp4rag.util.abbreviations import goes_on, opens_sentences
@@ -90,7 +89,6 @@ class _Opener:
     """Whether words of the piece come before it."""
 
 
-@lru_cache(maxsize=64)
 def sentences_in(text: str) -> tuple[tuple[int, int], ...]:
     """Return the spans (start, end) of a text's sentences, without the white space around them."""
     stream = SentenceStream()

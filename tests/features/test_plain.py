@@ -14,10 +14,11 @@ from lrp4rag.features.claims import claim_features
 from lrp4rag.features.contrast import claims
 from lrp4rag.features.plain import FEATURES, GROUPS, PlainTable, likelihoods
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import LIKELIHOODS, PlainReplay
+from lrp4rag.features.replay import PlainReplay
 from lrp4rag.features.units import ends_of, sentence_numbers, smoothed
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import encode
+from lrp4rag.reader.reading import LIKELIHOODS
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
 from tests.features.test_context import worded

@@ -17,8 +17,9 @@ import pytest
 from lrp4rag.example import Example, Label
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, part_named
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import AROUND, LIKELIHOODS, PlainReplay
+from lrp4rag.features.replay import AROUND, PlainReplay
 from lrp4rag.reader import Reader
+from lrp4rag.reader.reading import LIKELIHOODS
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor, Group
 from lrp4rag.training.manifest import dump_examples, parse_examples
