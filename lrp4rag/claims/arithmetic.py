@@ -76,8 +76,8 @@ def may_be_total(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A `value` of a `sentence` with its quantities (`stated`), and the place of a passage that says most of it: its text (`said`), its
-    quantities (`own`), and those and the dates of the places beside it too."""
+    """A `value` of a `sentence` that has the quantities `stated`, and the place of a passage that says most
+    of it: its text (`said`), its quantities (`own`), and those and the dates of the places beside it too."""
 
     value: Value
     sentence: str

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers.verdict import Evidence, Judgement, Verdict
-from lrp4rag.example import Example
-from lrp4rag.features.contrast import context_of
-from lrp4rag.reader.encoding import FIRST_PASSAGE, encode
 from tests.report.samples import analysis_of, contradicted
-from tests.tiny import tiny_tokenizer
-
-TRIMMING = "{% for message in messages %}<|user|>{{ message['content'] | trim }}\n{% endfor %}<|assistant|>"
 
 
 def pushed(passage: int, judgement: Judgement) -> Verdict:
@@ -41,20 +35,3 @@ def test_an_unsupported_span_has_the_leading_passage(leading: int) -> None:
     judgement = replace(judgement, assessment=replace(judgement.assessment, contradictions=()))
     (span,) = pushed(leading, judgement).spans
     assert (span.kind, span.passage) == ("unsupported", leading)
-
-
-@pytest.mark.parametrize("before", ["", "\n\n  ", "Once.\n"])
-@pytest.mark.parametrize("trims", [True, False])
-def test_places_where_a_chat_template_trims_the_prompt(before: str, trims: bool) -> None:
-    tokenizer = tiny_tokenizer()
-    if trims:
-        tokenizer.chat_template = TRIMMING
-    analysis = contradicted()
-    passage = before + analysis.example.passages[1]
-    example = Example("", [passage], analysis.example.response, prompt=f"{passage}\n")
-    encoded = encode(example, tokenizer)
-    (read,) = context_of(encoded).passages
-    assert read.lstrip() == passage.strip()
-    assert len(read) == len(passage)
-    start = encoded.spans[FIRST_PASSAGE][0] + passage.index("2 weeks")
-    assert encoded.text[start : start + 7] == "2 weeks"

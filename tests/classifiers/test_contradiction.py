@@ -4,7 +4,6 @@ relevance that is pulled for suspect sentences and contradicted values."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from lrp4rag.lrp import Target, attribute, relevance_mode
 from lrp4rag.lrp.attribution import segment_weights
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode, tokens_in
-from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
 from tests import tiny
 from tests.classifiers.samples import READER
@@ -102,11 +100,6 @@ def test_a_number_that_a_passage_has_otherwise() -> None:
     assert found[0].relevance is None
 
 
-def test_the_passage_is_the_one_that_has_it() -> None:
-    found, _ = found_in(TOO_TALL, FERRY, LIGHTHOUSE, margin=only("31 metres"))
-    assert words(found) == [("45 metres", "31 metres", 1)]
-
-
 @pytest.mark.parametrize("before", ["", " ", "\n", "\n\n  ", "\t", "Once. ", "\u2028", "\u00fc\U0001f309 "])
 @pytest.mark.parametrize("after", ["", "\n", " \n\n"])
 def test_places_are_those_of_the_words(before: str, after: str) -> None:
@@ -115,14 +108,6 @@ def test_places_are_those_of_the_words(before: str, after: str) -> None:
     assert encoded.response[one.start : one.end] == one.text == "45 metres"
     passage = context_of(encoded).passages[one.passage]
     assert passage[one.passage_start : one.passage_end] == one.instead == "31 metres"
-
-
-@pytest.mark.parametrize("before", ["", "\n\n  ", "Once. "])
-def test_places_of_polarity_words_are_those_of_the_words(before: str) -> None:
-    found, encoded = found_in(NO_DOGS, LIGHTHOUSE, before + FERRY, margin=only("may"))
-    (one,) = found
-    passage = context_of(encoded).passages[one.passage]
-    assert passage[one.passage_start : one.passage_end] == one.instead == "may"
 
 
 @pytest.mark.parametrize(
@@ -138,9 +123,22 @@ def test_places_of_polarity_words_are_those_of_the_words(before: str) -> None:
             "are not allowed",
             "allowed",
         ),
+        # The end of another number supports no value.
+        ("The parcel weighs 5 kg.", "The parcel weighs 2.5 kg.", "5 kg", "2.5 kg"),
+        ("Growth was 3%.", "Growth was -3% in 2020.", "3%", "-3%"),
+        ("The temperature was 5 °C.", "The temperature was \u22125 °C.", "5 °C", "\u22125 °C"),
+        ("Net income was $4 million.", "Net income was -$4 million.", "$4 million", "-$4 million"),
+        ("The ticket costs $4.", "The ticket costs $4.50.", "$4", "$4.50"),
+        ("The dose is 5 mg.", "The dose is 0.5 mg.", "5 mg", "0.5 mg"),
+        # A sentence that says "in total" can be wrong.
+        ("The total sum was $60 million.", "The total sum was $48 million.", "$60 million", "$48 million"),
+        ("Overall, 60 people were hurt.", "48 people were hurt.", "60", "48"),
+        ("The overall score is 8.", "The overall score is 6 (before: 5).", "8", "6"),
+        ("Overall, Peter Westbury won.", "Overall, Jane Harlow won.", "Peter Westbury", "Jane Harlow"),
+        ("They lived together until 1975.", "They lived together until 1981.", "1975", "1981"),
     ],
 )
-def test_a_word_against_its_opposite(response: str, passage: str, text: str, instead: str) -> None:
+def test_a_value_against_another(response: str, passage: str, text: str, instead: str) -> None:
     assert words(found_in(response, passage, margin=5.0)[0]) == [(text, instead, 0)]
 
 
@@ -198,14 +196,6 @@ def test_contradictions_come_in_the_order_of_the_response() -> None:
     assert words(found) == [("may not", "may", 1), ("45 metres", "31 metres", 0)]
 
 
-def test_a_record_of_another_version_is_refused() -> None:
-    record = record_of(encoded_of(TOO_TALL))
-    places = record.signals["places"].copy()
-    places[0, 0] += 1
-    with pytest.raises(InputError, match="another version"):
-        contradictions(replace(record, signals={**record.signals, "places": places}))
-
-
 def test_a_reader_s_record_gives_margins_that_hold(tiny_reader: Reader) -> None:
     """Against the log-probability of the response's own text with the other value in it."""
     encoded = tiny_reader.encode(example_of(TOO_TALL, LIGHTHOUSE))
@@ -243,24 +233,6 @@ def test_a_less_similar_place_contradicts_nothing_that_a_passage_has() -> None:
     assert compared_in("In Sandholm it is 45 metres tall.", *passages, margin=only("31 metres")) == []
 
 
-@pytest.mark.parametrize(
-    ("response", "passage", "text", "instead"),
-    [
-        ("The parcel weighs 5 kg.", "The parcel weighs 2.5 kg.", "5 kg", "2.5 kg"),
-        ("Growth was 3%.", "Growth was -3% in 2020.", "3%", "-3%"),
-        ("The temperature was 5 °C.", "The temperature was \u22125 °C.", "5 °C", "\u22125 °C"),
-        ("Net income was $4 million.", "Net income was -$4 million.", "$4 million", "-$4 million"),
-        ("The ticket costs $4.", "The ticket costs $4.50.", "$4", "$4.50"),
-        ("The dose is 5 mg.", "The dose is 0.5 mg.", "5 mg", "0.5 mg"),
-    ],
-)
-def test_the_end_of_another_number_does_not_support_a_value(
-    response: str, passage: str, text: str, instead: str
-) -> None:
-    found, _ = found_in(response, passage, margin=5.0)
-    assert words(found) == [(text, instead, 0)]
-
-
 def test_what_is_computed_from_a_passage_is_not_contradicted() -> None:
     passage = "There were 24 adults and 18 children on the ferry, and a crew of 12."
     (wrong,) = compared_in("There were 43 people on the ferry.", passage, margin=5.0)
@@ -269,28 +241,6 @@ def test_what_is_computed_from_a_passage_is_not_contradicted() -> None:
     assert compared_in("In total there were 43 people on the ferry.", passage, margin=5.0) == []
     passages = ("On Monday 24 guests came.", "On Tuesday 18 guests came.")
     assert compared_in("There were 42 guests in total.", *passages, margin=5.0) == []
-
-
-@pytest.mark.parametrize(
-    ("response", "passage", "text", "instead"),
-    [
-        (
-            "The total revenue was $60 million.",
-            "The total revenue was $48 million.",
-            "$60 million",
-            "$48 million",
-        ),
-        ("Overall, 60 people were hurt.", "48 people were hurt.", "60", "48"),
-        ("The overall score is 8.", "The overall score is 6 (before: 5).", "8", "6"),
-        ("Overall, Peter Westbury won.", "Overall, Jane Harlow won.", "Peter Westbury", "Jane Harlow"),
-        ("They lived together until 1975.", "They lived together until 1981.", "1975", "1981"),
-    ],
-)
-def test_a_sentence_that_says_in_total_can_be_contradicted(
-    response: str, passage: str, text: str, instead: str
-) -> None:
-    found, _ = found_in(response, passage, margin=5.0)
-    assert words(found) == [(text, instead, 0)]
 
 
 def test_columns_of_sentences_are_those_of_their_contradicted_values() -> None:
@@ -383,12 +333,6 @@ def test_a_contradiction_makes_no_sentence_suspect() -> None:
         assert verdict.hallucinated == any(one.suspect for one in verdict.sentences)
 
 
-def test_without_contradictions_suspect_spans_are_unsupported() -> None:
-    verdict = verdict_of(encoded_of(BOTH), "45 metres")
-    assert [one.kind for one in verdict.spans] == ["unsupported"]
-    assert [one.status for one in verdict.sentences] == ["unsupported", "supported"]
-
-
 def test_without_relevance_there_is_none_in_a_verdict() -> None:
     verdict = judged("45 metres")
     assert verdict.token_relevance is None
@@ -422,13 +366,7 @@ def test_places_are_those_of_the_given_passage_where_the_prompt_was_stripped(bef
     assert there == expected == "31 metres"
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        "",
-        '"',
-    ],
-)
+@pytest.mark.parametrize("before", ["", '"'])
 def test_places_are_right_where_a_token_joins_the_passage_with_what_stands_before(
     before: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

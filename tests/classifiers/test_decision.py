@@ -95,13 +95,6 @@ def test_claims_have_log_odds_of_their_columns_and_a_response_those_of_the_highe
     np.testing.assert_allclose(responses, claims.reshape(20, 2).max(1), rtol=1e-12)
 
 
-def test_the_claims_of_a_response_are_those_that_are_said_to_be_its_own() -> None:
-    columns, _, owner, _ = planted(6)
-    shuffled = np.random.default_rng(0).permutation(12)
-    found = RULE.responses(columns[shuffled], owner[shuffled], NOBODY[:6])
-    np.testing.assert_allclose(found, RULE.responses(columns, owner, NOBODY[:6]), rtol=1e-12)
-
-
 def test_a_response_that_claims_nothing_has_the_probability_zero() -> None:
     columns, _, owner, _ = planted(4)
     found = RULE.responses(columns[:4], owner[:4] * 2, np.array(["a", "", "b", ""]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import lrp4rag
 from lrp4rag.classifiers.prevalence import (
     FEWEST,
     LOWEST,
@@ -55,16 +54,6 @@ def test_odds_are_multiplied(probability: float, trained: float, prevalence: flo
 
 
 @pytest.mark.parametrize("prevalence", [0.01, 0.3, 0.95])
-def test_a_shift_keeps_the_order(prevalence: float) -> None:
-    assert (np.diff(at_prevalence(GRID, 0.4, prevalence)) > 0).all()
-
-
-def test_a_higher_prevalence_gives_higher_probabilities() -> None:
-    rows = np.array([at_prevalence(GRID, 0.4, prevalence) for prevalence in (0.1, 0.3, 0.6, 0.9)])
-    assert (np.diff(rows, axis=0) > 0).all()
-
-
-@pytest.mark.parametrize("prevalence", [0.01, 0.3, 0.95])
 def test_a_shift_back_undoes_it(prevalence: float) -> None:
     there = at_prevalence(GRID, 0.4, prevalence)
     np.testing.assert_allclose(at_prevalence(there, prevalence, 0.4), GRID, rtol=1e-9)
@@ -102,10 +91,6 @@ def test_certain_probabilities_give_the_ends_of_the_range(value: float, expected
     assert estimated_prevalence(np.full(100, value), 0.4) == pytest.approx(expected)
 
 
-def test_as_many_responses_as_are_needed_are_enough() -> None:
-    assert LOWEST <= estimated_prevalence(drawn(0.2, FEWEST), 0.4) <= 1 - LOWEST
-
-
 @pytest.mark.parametrize("count", [0, 1, FEWEST - 1])
 def test_too_few_responses_are_refused(count: int) -> None:
     with pytest.raises(
@@ -120,11 +105,6 @@ def test_too_few_responses_are_refused(count: int) -> None:
 # What can be given.
 
 
-@pytest.mark.parametrize("prevalence", [LOWEST, 0.3, 1 - LOWEST])
-def test_a_part_of_the_responses_is_taken(prevalence: float) -> None:
-    assert check_prevalence(prevalence) == prevalence
-
-
 @pytest.mark.parametrize("prevalence", [0, 1, -0.1, 1.5, 30, float("nan"), float("inf")])
 def test_what_is_no_part_of_the_responses_is_refused(prevalence: float) -> None:
     with pytest.raises(InputError, match=r"a prevalence is from 0\.001 to 0\.999, got") as caught:
@@ -133,10 +113,6 @@ def test_what_is_no_part_of_the_responses_is_refused(prevalence: float) -> None:
 
 
 # Streams.
-
-
-def test_the_running_estimate_is_public() -> None:
-    assert lrp4rag.RunningPrevalence is RunningPrevalence
 
 
 @pytest.mark.parametrize("prevalence", [0.05, 0.25, 0.6])

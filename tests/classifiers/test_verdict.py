@@ -10,7 +10,6 @@ import pytest
 from lrp4rag.claims.stating import Stating
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import FLAGGED, Claims, Reason, TokenMarks, Verdict, merged_spans
-from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.util.errors import RelevanceError
 from tests.classifiers.samples import judge, relevance_of
 
@@ -230,13 +229,6 @@ def test_what_lies_in_the_middle_half_of_faithful_sentences_is_usual(
 ) -> None:
     faithful = () if value is None else (0.05, 0.25, 0.5, 0.75, 0.95)
     assert Reason("entropy", 0.3, 0, value, faithful).usual == usual
-
-
-def test_tokens_that_share_a_character_with_a_span_are_labelled() -> None:
-    offsets = [(0, 3), (3, 6), (6, 9)]
-    assert tokens_in(offsets, [(5, 7)]).tolist() == [False, True, True]
-    assert tokens_in(offsets, [(3, 6)]).tolist() == [False, True, False]
-    assert tokens_in(offsets, []).tolist() == [False] * 3
 
 
 WORDS = "one two  three four", [(0, 3), (3, 7), (7, 14), (14, 19)]

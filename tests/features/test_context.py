@@ -43,14 +43,6 @@ def context() -> Context:
     return context_of(worded(QUESTION, PASSAGES, "In 1874."))
 
 
-def test_passages_are_the_texts(context: Context) -> None:
-    assert context.passages == PASSAGES
-
-
-def test_asked_are_the_content_words_of_the_question(context: Context) -> None:
-    assert context.asked == {"bridg", "open"}
-
-
 def test_grams_are_stems_and_their_pairs_and_threes(context: Context) -> None:
     assert {"bridg", "the", "1874", ("old", "bridg"), ("old", "bridg", "open")} <= context.grams
 
@@ -60,12 +52,10 @@ def test_no_gram_skips_a_word_or_spans_two_passages(context: Context, gram: obje
     assert gram not in context.grams
 
 
-def test_words_are_those_of_each_passage(context: Context) -> None:
+def test_words_are_those_of_the_question_of_each_passage_and_of_its_sentences(context: Context) -> None:
+    assert (context.passages, context.asked) == (PASSAGES, {"bridg", "open"})
+    assert context_of(worded("Who?", PASSAGES, "In 1874.")).asked == set()
     assert context.words[1] == {"fish", "is", "sold", "nearb"}
-    assert len(context.words) == 2
-
-
-def test_stems_are_those_of_each_sentence_of_a_passage(context: Context) -> None:
     assert context.stems == (
         {"the", "old", "bridg", "open", "in", "1874"},
         {"it", "is", "made", "of", "ston"},
@@ -78,16 +68,6 @@ def test_the_template_is_no_part_of_it() -> None:
     example = Example(QUESTION, PASSAGES, "In 1874.")
     found = context_of(encode(example, tiny_tokenizer()))
     assert (found.passages, found.asked) == (PASSAGES, {"bridg", "open"})
-
-
-def test_another_prompt_has_another_context() -> None:
-    found = context_of(worded("Who?", PASSAGES[1:], "In 1874."))
-    assert (found.passages, found.asked) == (PASSAGES[1:], set())
-
-
-def test_without_a_question_nothing_is_asked() -> None:
-    one = worded("", PASSAGES, "In 1874.")
-    assert context_of(one).asked == set()
 
 
 def cut(tokens: int) -> Context:

@@ -28,7 +28,6 @@ from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode
 from lrp4rag.reader.reading import PromptReading
 from lrp4rag.util.errors import InputError
-from tests.features.test_context import worded
 from tests.tiny import tiny_tokenizer
 
 QUESTION = "How long is parental leave?"
@@ -93,11 +92,6 @@ def test_a_claims_tokens_are_those_of_its_characters(number: int) -> None:
     for k, (start, end) in enumerate(one.response_offsets):
         shared = start < claim.value.end and end > claim.value.start
         assert (claim.first <= k < claim.last) == shared
-
-
-def test_tokens_of_words() -> None:
-    found = claims(worded(QUESTION, PASSAGES, "It lasts 18 weeks. I cannot."))
-    assert [(one.first, one.last) for one in found] == [(2, 4), (5, 6)]
 
 
 def test_a_value_without_tokens_is_no_claim() -> None:
@@ -185,16 +179,6 @@ def test_alternatives_of_a_polarity_word_are_its_opposites(
     response: str, text: str, alternatives: list[str]
 ) -> None:
     assert texts(claim_of(response, text)) == alternatives
-
-
-def test_an_alternative_has_the_similarity_of_its_place() -> None:
-    claim = claim_of("Sick pay ends after 18 weeks.", "18 weeks")
-    assert [one.similarity for one in claim.alternatives] == [one.similarity for one in claim.rivals]
-
-
-def test_an_opposite_stands_nowhere() -> None:
-    (one,) = claim_of("You cannot apply.", "cannot").alternatives
-    assert (one.occurrence, one.similarity) == (None, 0.0)
 
 
 MANY = ("It lasts 2 weeks, 3 weeks, 4 weeks, 5 weeks, 6 weeks or 7 weeks.",)

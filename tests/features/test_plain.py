@@ -44,20 +44,6 @@ def test_names_are_unique() -> None:
     assert len(names) == len(set(names)) == len(FEATURES)
 
 
-@pytest.mark.parametrize("name", FEATURES)
-def test_a_feature_says_what_it_is(name: str) -> None:
-    one = FEATURES[name]
-    assert one.name == name
-    assert one.unit in ("nat", "-")
-    assert all((one.range, one.definition))
-
-
-@pytest.mark.parametrize("name", GROUPS)
-def test_a_group_has_a_row_for_each_feature(name: str) -> None:
-    record = plain_record()
-    assert GROUPS[name].of(record).shape == (len(GROUPS[name].names), len(record))
-
-
 @pytest.mark.parametrize(("row", "name"), list(enumerate(LIKELIHOODS)))
 def test_likelihoods_are_the_signals_in_their_order(row: int, name: str) -> None:
     """The rank as a logarithm."""
@@ -72,27 +58,6 @@ def test_own_columns_are_the_groups_one_after_another() -> None:
     np.testing.assert_allclose(PlainTable()(record)[:, : len(own)].T, own, rtol=1e-6)
 
 
-def test_a_table_has_a_column_for_each_name_in_single_precision() -> None:
-    record, table = plain_record(), PlainTable()
-    found = table(record)
-    assert found.shape == (len(record), len(table.columns(record)))
-    assert found.dtype == np.float32
-
-
-def test_names_of_columns_are_unique() -> None:
-    found = PlainTable().columns(plain_record())
-    assert (
-        len(found)
-        == len(set(found))
-        == len(FEATURES) + 2 * (len(GROUPS["likelihoods"].names) + len(GROUPS["alignment"].names))
-    )
-
-
-def test_features_are_those_of_the_groups_in_the_order_that_is_given() -> None:
-    found = PlainTable(("claims", "likelihoods"), ()).features
-    assert found == (*GROUPS["claims"].names, *GROUPS["likelihoods"].names)
-
-
 @pytest.mark.parametrize("feature", FEATURES)
 def test_columns_of_a_feature_are_those_that_are_named_after_it(feature: str) -> None:
     table = PlainTable()
@@ -101,12 +66,6 @@ def test_columns_of_a_feature_are_those_that_are_named_after_it(feature: str) ->
     beside = [f"{feature}, token before", f"{feature}, token after"]
     near = any(feature in GROUPS[group].names for group in NEIGHBOURS)
     assert found == [feature, *(beside if near else [])]
-
-
-@pytest.mark.parametrize("feature", FEATURES)
-def test_the_own_column_has_its_name(feature: str) -> None:
-    table = PlainTable(("claims", "alignment", "likelihoods"), ("likelihoods",))
-    assert table.columns(plain_record())[table.own_column(feature)] == feature
 
 
 @pytest.mark.parametrize("feature", [name for group in NEIGHBOURS for name in GROUPS[group].names])
