@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.words import content_words, stem, stop_words
 from lrp4rag.features.contrast import Context
+from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.text import WORD, normal
@@ -44,15 +44,8 @@ _LIMIT = frozenset(
 _SMALL = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class AlignmentFeature:
-    name: str
-    range: str
-    definition: str
-
-
 FEATURES = tuple(
-    AlignmentFeature(*one)
+    Feature(*one)
     for one in (
         ("stop word", "0 or 1", "the token's word is one of English's most frequent words"),
         ("in no passage", "0 or 1", "no passage has its stem"),

@@ -6,7 +6,6 @@ They are 0 at all other tokens.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import number_of
 from lrp4rag.features.contrast import Claim, Scored
+from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 
 KINDS = ("quantity", "date", "time", "period", "name", "polarity")
@@ -25,20 +25,9 @@ _SMALL = 1e-6
 _POLARITY = 1 + KINDS.index("polarity")
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimFeature:
-    name: str
-    range: str
-    definition: str
-
-    @property
-    def unit(self) -> str:
-        return "nat" if self.range == "any" else "-"
-
-
 FEATURES = tuple(
-    ClaimFeature(*one)
-    for one in (
+    Feature(name, span, definition, "nat" if span == "any" else "-")
+    for name, span, definition in (
         ("value", "0 or 1", "the token belongs to a value"),
         *((f"{kind}", "0 or 1", f"of kind {kind}") for kind in KINDS),
         ("support", "0 to 1", "similarity of the best place with a value that agrees"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from lrp4rag.features import alignment, claims
+from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.units import ends_of, sentence_numbers
 from lrp4rag.reader.reading import LIKELIHOODS
@@ -20,20 +21,10 @@ Table = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class PlainFeature:
-    """A number of each token: its `name`, `unit` and `range`, and its `definition`."""
-
-    name: str
-    unit: str
-    range: str
-    definition: str
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
     """Features that are computed together: `of` gives all of them, (features, t)."""
 
-    features: tuple[PlainFeature, ...]
+    features: tuple[Feature, ...]
     of: Callable[[Record], Values]
 
     @property
@@ -49,27 +40,17 @@ def likelihoods(record: Record) -> Values:
 GROUPS: dict[str, Group] = {
     "likelihoods": Group(
         (
-            PlainFeature("log-probability", "nat", "0 or less", "of the token"),
-            PlainFeature("entropy", "nat", "0 or more", "of what could follow"),
-            PlainFeature("log rank", "-", "0 or more", "log(1 + number of likelier tokens)"),
-            PlainFeature(
-                "best other", "nat", "any", "log-probability of the likeliest other token, less its own"
-            ),
-            PlainFeature("best other in a passage", "nat", "any", "the same among tokens of the passages"),
-            PlainFeature(
-                "others in passages", "-", "0 to 1", "probability of all other tokens of the passages"
-            ),
+            Feature("log-probability", "0 or less", "of the token", "nat"),
+            Feature("entropy", "0 or more", "of what could follow", "nat"),
+            Feature("log rank", "0 or more", "log(1 + number of likelier tokens)"),
+            Feature("best other", "any", "log-probability of the likeliest other token, less its own", "nat"),
+            Feature("best other in a passage", "any", "the same among tokens of the passages", "nat"),
+            Feature("others in passages", "0 to 1", "probability of all other tokens of the passages"),
         ),
         likelihoods,
     ),
-    "alignment": Group(
-        tuple(PlainFeature(one.name, "-", one.range, one.definition) for one in alignment.FEATURES),
-        alignment.alignment,
-    ),
-    "claims": Group(
-        tuple(PlainFeature(one.name, one.unit, one.range, one.definition) for one in claims.FEATURES),
-        claims.claim_features,
-    ),
+    "alignment": Group(alignment.FEATURES, alignment.alignment),
+    "claims": Group(claims.FEATURES, claims.claim_features),
 }
 FEATURES = {one.name: one for group in GROUPS.values() for one in group.features}
 CONTEXT = frozenset(
