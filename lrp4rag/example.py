@@ -184,7 +184,7 @@ def _passage(value: object, field: str) -> str | Source:
         return value
     if not isinstance(value, Mapping):
         raise InputError(f"a text is needed, not {type(value).__name__}", field=field)
-    names = {one.name for one in fields(Source)}
+    names = {part.name for part in fields(Source)}
     if unknown := [name for name in value if name not in names]:
         raise InputError(
             f"a passage has no field {unknown[0]!r}; it has {', '.join(sorted(names))}", field=field

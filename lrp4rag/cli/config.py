@@ -17,19 +17,26 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
 
     if path is None:
         return
-    options = [one for one in ctx.command.params if isinstance(one, click.Option) and not one.is_eager]
-    known = {name.lstrip("-"): str(one.name) for one in options for name in one.opts if name.startswith("--")}
-    found: dict[str, Any] = {}
+    options = [
+        option for option in ctx.command.params if isinstance(option, click.Option) and not option.is_eager
+    ]
+    names = {
+        name.lstrip("-"): str(option.name)
+        for option in options
+        for name in option.opts
+        if name.startswith("--")
+    }
+    defaults: dict[str, Any] = {}
     for name, value in read_yaml(path).items():
         spelled = name.replace("_", "-")
-        if spelled not in known:
+        if spelled not in names:
             raise InputError(
-                f"'{name}' is no option of {ctx.command.name}; there are: {', '.join(sorted(known))}",
+                f"'{name}' is no option of {ctx.command.name}; there are: {', '.join(sorted(names))}",
                 path=path,
                 line=line_of(path, name),
             )
-        found[known[spelled]] = value
-    ctx.default_map = {**(ctx.default_map or {}), **found}
+        defaults[names[spelled]] = value
+    ctx.default_map = {**(ctx.default_map or {}), **defaults}
 
 
 CONFIG = click.option(

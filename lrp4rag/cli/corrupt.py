@@ -100,12 +100,12 @@ def corrupt(
         harmless=not no_harmless,
         seed=seed,
     )
-    made, used, harmless = Counter[str](), 0, 0
+    counts, used, harmless = Counter[str](), 0, 0
     with written_atomically(out) as stream:
         for family in track(families, faithful, "responses"):
             used += bool(family)
             for number, row in enumerate(family):
-                made.update(label.kind for label in row.labels or ())
+                counts.update(label.kind for label in row.labels or ())
                 harmless += number > 0 and not row.labels
                 stream.write(json_line(row).encode() + b"\n")
         if not used:
@@ -113,8 +113,8 @@ def corrupt(
                 f"none of the {faithful} faithful responses admits a fault of these kinds", path=data
             )
     for kind in ALL:
-        if made[kind]:
-            say(f"{made[kind]:>7,} {kind}")
+        if counts[kind]:
+            say(f"{counts[kind]:>7,} {kind}")
     say(f"{harmless:>7,} harmless copies")
     say(f"{used:>7,} of {faithful:,} faithful responses used; {faithful - used:,} admit no such fault")
     say(f"wrote {out}", err=True)

@@ -108,12 +108,12 @@ def extraction_of(
 
     check_folder(store)
     engine.require_possible(choice)
-    found = (_on_cluster if engine.ray else _here)(examples, store, choice, parts, engine, detector)
-    if found.failures:
-        many = len(found.failures)
-        reasons = reasons_table(reasons_of(found.failures))
+    extraction = (_on_cluster if engine.ray else _here)(examples, store, choice, parts, engine, detector)
+    if extraction.failures:
+        many = len(extraction.failures)
+        reasons = reasons_table(reasons_of(extraction.failures))
         tell("Warning", f"{many} response{'s' if many > 1 else ''} failed\n{reasons}")
-    return found
+    return extraction
 
 
 def _here(

@@ -149,7 +149,7 @@ def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int
     detector = Detector(Model.load(name), choice.open())
     console = open_console()
 
-    def one(example: Example) -> None:
+    def answer(example: Example) -> None:
         if as_json:
             detector.answer(
                 example,
@@ -163,7 +163,7 @@ def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int
             printer.finish()
 
     with detector:
-        return work_through(examples, one)
+        return work_through(examples, answer)
 
 
 def _print_json(example: Example, generated: Generate, stream: bool) -> None:

@@ -67,7 +67,7 @@ class Settings:
         from lrp4rag.features.parts import MATRIX
         from lrp4rag.training.train import TokenRecipe, VectorRecipe
 
-        described = any(one is not None for one in (self.vector, self.length, self.resampling))
+        described = any(option is not None for option in (self.vector, self.length, self.resampling))
         classifier = self.classifier or ("svm" if described else TOKENS)
         if classifier == TOKENS:
             if described:
@@ -169,8 +169,7 @@ def train(
     from lrp4rag.training.train import train as fit
 
     check_target(out)  # before the expensive part
-    one, other = out.resolve(), store.resolve()
-    if one == other or one in other.parents or other in one.parents:
+    if (target := out.resolve()).is_relative_to(store.resolve()) or store.resolve().is_relative_to(target):
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     recipe = settings.recipe()
     corpus = settings.corpus(data, pairs=READING in recipe.needs)

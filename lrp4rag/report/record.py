@@ -42,17 +42,17 @@ def record(
         "abstained": analysis.abstained,
         "prevalence": _number(prevalence),
         "generator_shift": _number(analysis.shift),
-        "unlike": [asdict(one) for one in analysis.unlike],
+        "unlike": [asdict(item) for item in analysis.unlike],
         "computed": [
             {
-                "start": one.start,
-                "end": one.end,
-                "text": one.text,
-                "words": one.words,
-                "passage": one.passage + 1,
-                "parts": [{"start": start, "end": end} for start, end in one.parts],
+                "start": item.start,
+                "end": item.end,
+                "text": item.text,
+                "words": item.words,
+                "passage": item.passage + 1,
+                "parts": [{"start": start, "end": end} for start, end in item.parts],
             }
-            for one in analysis.computed
+            for item in analysis.computed
         ],
         "reasons": [_reason(reason) for reason in reasons_of(analysis)],
         "spans": [_span(span) for span in analysis.spans],
