@@ -55,23 +55,27 @@ def full() -> Relevance:
     return relevance(matrix=matrix, prompt=matrix.mean(0), **parts)
 
 
-@pytest.mark.parametrize("one", [relevance(), full()], ids=["small", "full"])
-def test_round_trip(one: Relevance, tmp_path: Path) -> None:
+@pytest.mark.parametrize("original", [relevance(), full()], ids=["small", "full"])
+def test_round_trip(original: Relevance, tmp_path: Path) -> None:
     """The same relevance is the same bytes, and replaces what was there."""
     path = tmp_path / "one.safetensors"
     relevance(composite="paper").save(path)
-    one.save(path)
-    again = Relevance.load(path)
-    assert again.encoded == one.encoded
-    assert isinstance(again.encoded.prompt_offsets[0], tuple)
-    assert hash(again.encoded) == hash(one.encoded)
-    assert (again.composite, again.target, again.reader) == (one.composite, one.target, one.reader)
-    assert again._arrays().keys() == one._arrays().keys()
-    for name, array in again._arrays().items():
-        before = getattr(one, name)
+    original.save(path)
+    loaded = Relevance.load(path)
+    assert loaded.encoded == original.encoded
+    assert isinstance(loaded.encoded.prompt_offsets[0], tuple)
+    assert hash(loaded.encoded) == hash(original.encoded)
+    assert (loaded.composite, loaded.target, loaded.reader) == (
+        original.composite,
+        original.target,
+        original.reader,
+    )
+    assert loaded._arrays().keys() == original._arrays().keys()
+    for name, array in loaded._arrays().items():
+        before = getattr(original, name)
         assert (array.dtype, array.shape, array.tobytes()) == (np.float32, before.shape, before.tobytes())
     content = path.read_bytes()
-    again.save(path)
+    loaded.save(path)
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
 
@@ -133,9 +137,9 @@ CHANGES += [{"encoded": {"prompt_ids": [1]}}]
 
 
 def with_record(path: Path, change: dict[str, object]) -> None:
-    whole = description(path)
-    whole["record"] = without(whole["record"], **change)
-    write(path, json.dumps(sealed(whole), sort_keys=True))
+    header = description(path)
+    header["record"] = without(header["record"], **change)
+    write(path, json.dumps(sealed(header), sort_keys=True))
 
 
 @pytest.mark.parametrize(
@@ -168,16 +172,16 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 
 
 def test_to_captum() -> None:
-    one = full()
-    result, prompt_only = one.to_captum(), replace(one, matrix=None).to_captum()
-    assert result.input_tokens == one.prompt_tokens == ["a", " é"]
-    assert result.output_tokens == one.response_tokens == ["x\n", "y", " z"]
-    np.testing.assert_array_equal(result.token_attr.numpy(), one.matrix)
-    np.testing.assert_allclose(result.seq_attr.numpy(), one.matrix.sum(0), rtol=1e-6)
+    original = full()
+    result, prompt_only = original.to_captum(), replace(original, matrix=None).to_captum()
+    assert result.input_tokens == original.prompt_tokens == ["a", " é"]
+    assert result.output_tokens == original.response_tokens == ["x\n", "y", " z"]
+    np.testing.assert_array_equal(result.token_attr.numpy(), original.matrix)
+    np.testing.assert_allclose(result.seq_attr.numpy(), original.matrix.sum(0), rtol=1e-6)
     assert prompt_only.token_attr is None
     np.testing.assert_allclose(prompt_only.seq_attr.numpy(), result.seq_attr.numpy(), rtol=1e-6)
     result.token_attr.zero_()
-    assert one.matrix.any()  # no memory is shared
+    assert original.matrix.any()  # no memory is shared
 
 
 def test_to_captum_needs_matrix_or_prompt() -> None:

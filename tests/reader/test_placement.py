@@ -54,10 +54,10 @@ def test_it_is_the_same_reader(plain: Reader, placed: Reader) -> None:
 def test_it_reads_and_writes_as_the_plain_one(plain: Reader, placed: Reader) -> None:
     """Plain passes, branches, responses and relevance."""
     encoded = plain.encode(bridge_example())
-    expected, found = PlainReplay(plain)(encoded), PlainReplay(placed)(encoded)
+    expected, actual = PlainReplay(plain)(encoded), PlainReplay(placed)(encoded)
     for name, values in expected.signals.items():
-        np.testing.assert_allclose(found.signals[name], values, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found.state("around"), expected.state("around"), rtol=1e-2)
+        np.testing.assert_allclose(actual.signals[name], values, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual.state("around"), expected.state("around"), rtol=1e-2)
     example = bridge_example(response=None)
     assert placed.generate(example, max_new_tokens=6) == plain.generate(example, max_new_tokens=6)
     whole, parts = (analyse(bridge_example(), reader, None, rows=True) for reader in (plain, placed))

@@ -47,10 +47,10 @@ def encoded(length: int, count: int = RESPONSE, seed: int = 0) -> Encoded:
     )
 
 
-def prompt_reading(name: str, one: Encoded, layers: tuple[int, ...] | None = None) -> PromptReading:
+def prompt_reading(name: str, example: Encoded, layers: tuple[int, ...] | None = None) -> PromptReading:
     model = model_of(name)
     last = model.config.num_hidden_layers - 1
-    return PromptReading(Reader(model, None, None), one, (0, last) if layers is None else layers)
+    return PromptReading(Reader(model, None, None), example, (0, last) if layers is None else layers)
 
 
 def full_pass(name: str, ids):
@@ -70,9 +70,10 @@ def close(actual, expected, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
-def assert_same(one: Reading, other: Reading) -> None:
+def assert_same(actual: Reading, expected: Reading) -> None:
     for field in fields(Reading):
-        close(getattr(one, field.name), getattr(other, field.name), 1e-9 if field.name != "states" else 1e-3)
+        tolerance = 1e-3 if field.name == "states" else 1e-9
+        close(getattr(actual, field.name), getattr(expected, field.name), tolerance)
 
 
 # Readings.
@@ -82,56 +83,58 @@ def assert_same(one: Reading, other: Reading) -> None:
 @pytest.mark.parametrize("length", LENGTHS)
 def test_likelihoods_and_states_are_those_of_a_full_pass(name: str, length: int) -> None:
     """The last layer's are those before the final norm; a chosen order of layers is kept."""
-    one, model = encoded(length), model_of(name)
+    example, model = encoded(length), model_of(name)
     last = model.config.num_hidden_layers - 1
-    found = prompt_reading(name, one, (last, 0, 1)).read(one.response_ids)
-    logits, states = full_pass(name, (*one.prompt_ids, *one.response_ids))
+    result = prompt_reading(name, example, (last, 0, 1)).read(example.response_ids)
+    logits, states = full_pass(name, (*example.prompt_ids, *example.response_ids))
     rows = logits[length - 1 : -1].log_softmax(-1).numpy()
-    passages = {token for token, segment in zip(one.prompt_ids, one.segments, strict=True) if segment >= 2}
-    for k, token in enumerate(one.response_ids):
+    passages = {
+        token for token, segment in zip(example.prompt_ids, example.segments, strict=True) if segment >= 2
+    }
+    for k, token in enumerate(example.response_ids):
         row, own = rows[k], rows[k][token]
         others = [value for other, value in enumerate(row) if other != token]
         near = [row[other] for other in sorted(passages - {token})]
-        close(found.logprob[k], own)
-        close(found.entropy[k], -sum(np.exp(value) * value for value in row))
-        assert found.rank[k] == sum(value > own for value in others)
-        close(found.best[k], max(others) - own)
-        close(found.best_in_passages[k], max(near) - own if near else FAR)
-        close(found.mass[k], sum(np.exp(near)))
-    assert (found.states.dtype, found.states.shape[:2]) == (np.float16, (3, RESPONSE + 1))
-    close(found.states[1], states[1][length - 1 :], 1e-3)
-    close(found.states[2], states[2][length - 1 :], 1e-3)
+        close(result.logprob[k], own)
+        close(result.entropy[k], -sum(np.exp(value) * value for value in row))
+        assert result.rank[k] == sum(value > own for value in others)
+        close(result.best[k], max(others) - own)
+        close(result.best_in_passages[k], max(near) - own if near else FAR)
+        close(result.mass[k], sum(np.exp(near)))
+    assert (result.states.dtype, result.states.shape[:2]) == (np.float16, (3, RESPONSE + 1))
+    close(result.states[1], states[1][length - 1 :], 1e-3)
+    close(result.states[2], states[2][length - 1 :], 1e-3)
     with torch.no_grad():
-        normed = model.get_decoder().norm(torch.tensor(found.states[0], dtype=torch.float64))
+        normed = model.get_decoder().norm(torch.tensor(result.states[0], dtype=torch.float64))
     close(normed, states[-1][length - 1 :], 5e-3)
 
 
 def test_states_that_half_precision_does_not_hold_are_clipped() -> None:
     """And no hook stays on the model."""
-    model, one = build("llama"), encoded(11)
+    model, example = build("llama"), encoded(11)
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(1e8)
-    found = PromptReading(Reader(model, None, None), one, (0,)).read(one.response_ids).states
-    assert np.abs(found).max() == LARGEST_HALF
+    result = PromptReading(Reader(model, None, None), example, (0,)).read(example.response_ids).states
+    assert np.abs(result).max() == LARGEST_HALF
     assert not any(layer._forward_hooks for layer in model.get_decoder().layers)
 
 
 def test_rows_of_the_vocabulary_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = encoded(11, 7)
-    whole = prompt_reading("llama", one).read(one.response_ids)
+    example = encoded(11, 7)
+    whole = prompt_reading("llama", example).read(example.response_ids)
     monkeypatch.setattr(reading, "ROWS", 3)
-    assert_same(prompt_reading("llama", one).read(one.response_ids), whole)
+    assert_same(prompt_reading("llama", example).read(example.response_ids), whole)
 
 
 @families
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
     """It grows, is taken back, goes on otherwise; each time it is as one that is read on a fresh prompt."""
-    one = encoded(length, 12)
-    prompt, ids = prompt_reading(name, one), list(one.response_ids)
+    example = encoded(length, 12)
+    prompt, ids = prompt_reading(name, example), list(example.response_ids)
     other, another = [*ids[:4], *ids[:3]], [7, 3]
     for given in (ids[:1], ids[:5], ids, ids, ids[:3], other, another, [*other, 1, 2], ids):
-        fresh = prompt_reading(name, one)
+        fresh = prompt_reading(name, example)
         assert_same(prompt.read(given), fresh.read(given))
         branches = [Branch(k, (3, 1, 2)) for k in range(0, len(given), 2)]
         close(prompt.branches(branches), fresh.branches(branches))
@@ -139,57 +142,59 @@ def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
 
 
 def test_a_response_that_goes_on_costs_its_further_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = encoded(11, 9)
-    prompt = prompt_reading("llama", one)
-    prompt.read(one.response_ids[:6])
+    example = encoded(11, 9)
+    prompt = prompt_reading("llama", example)
+    prompt.read(example.response_ids[:6])
     read: list[int] = []
     go_on = prompt._go_on
     monkeypatch.setattr(
         prompt, "_go_on", lambda ids, **options: read.append(len(ids)) or go_on(ids, **options)
     )
-    prompt.read(one.response_ids)
+    prompt.read(example.response_ids)
     assert read == [3]
-    prompt.read(one.response_ids[:6])
+    prompt.read(example.response_ids[:6])
     assert read == [3], "what was read is not read again"
 
 
 def test_its_bytes_are_keys_values_and_one_row_of_logits_for_each_token() -> None:
-    one = encoded(11, 9)
-    prompt = prompt_reading("llama", one)
-    prompt.read(one.response_ids)
+    example = encoded(11, 9)
+    prompt = prompt_reading("llama", example)
+    prompt.read(example.response_ids)
     model = model_of("llama")
     config, size = model.config, model.dtype.itemsize
     of_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
-    read = len(one.prompt_ids) + len(one.response_ids)
-    assert prompt.bytes == size * (read * of_token + (len(one.response_ids) + 1) * config.vocab_size)
+    read = len(example.prompt_ids) + len(example.response_ids)
+    assert prompt.bytes == size * (read * of_token + (len(example.response_ids) + 1) * config.vocab_size)
 
 
 def test_a_branch_is_read_once_while_what_it_goes_on_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = encoded(11, 9)
-    prompt = prompt_reading("llama", one)
+    example = encoded(11, 9)
+    prompt = prompt_reading("llama", example)
     read: list[int] = []
     score = prompt._score
     monkeypatch.setattr(prompt, "_score", lambda some: read.append(len(some)) or score(some))
     early, late = Branch(1, (3, 1)), Branch(6, (2, 2))
-    prompt.read(one.response_ids[:7])
+    prompt.read(example.response_ids[:7])
     prompt.branches([early, late, early])
-    prompt.read(one.response_ids)
+    prompt.read(example.response_ids)
     prompt.branches([early, late])
     assert read == [2]
-    prompt.read((*one.response_ids[:4], 0, 0, 0))
+    prompt.read((*example.response_ids[:4], 0, 0, 0))
     prompt.branches([early, late])
     assert read == [2, 1], "the late one goes on from another word"
 
 
 def test_a_pass_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = encoded(11, 9)
-    prompt = prompt_reading("llama", one)
-    prompt.read(one.response_ids[:6])
+    example = encoded(11, 9)
+    prompt = prompt_reading("llama", example)
+    prompt.read(example.response_ids[:6])
     with monkeypatch.context() as broken:
         broken.setattr(prompt, "_measured", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            prompt.read(one.response_ids[:8])
-    assert_same(prompt.read(one.response_ids), prompt_reading("llama", one).read(one.response_ids))
+            prompt.read(example.response_ids[:8])
+    assert_same(
+        prompt.read(example.response_ids), prompt_reading("llama", example).read(example.response_ids)
+    )
 
 
 # What could stand in the response's place.
@@ -211,15 +216,15 @@ def some_branches(count: int = RESPONSE) -> list[Branch]:
 @families
 @pytest.mark.parametrize("length", LENGTHS)
 def test_branches_are_those_of_a_pass_for_each(name: str, length: int) -> None:
-    one, branches = encoded(length), some_branches()
-    prompt = prompt_reading(name, one)
-    read = prompt.read(one.response_ids)
-    (itself,) = prompt.branches([Branch(0, one.response_ids)])
+    example, branches = encoded(length), some_branches()
+    prompt = prompt_reading(name, example)
+    read = prompt.read(example.response_ids)
+    (itself,) = prompt.branches([Branch(0, example.response_ids)])
     close(itself, read.logprob)
     assert prompt.branches([]) == []
-    for branch, found in zip(branches, prompt.branches(branches), strict=True):
-        before = (*one.prompt_ids, *one.response_ids[: branch.start])
-        close(found, logprobs_after(name, before, branch.ids))
+    for branch, result in zip(branches, prompt.branches(branches), strict=True):
+        before = (*example.prompt_ids, *example.response_ids[: branch.start])
+        close(result, logprobs_after(name, before, branch.ids))
 
 
 # Passages, and what is refused.
@@ -227,16 +232,16 @@ def test_branches_are_those_of_a_pass_for_each(name: str, length: int) -> None:
 
 @pytest.mark.parametrize("segments", [(0,) * 11, (0, *(1,) * 10), (*(0,) * 10, 2)])
 def test_passages_that_are_none_or_hold_the_token_itself_have_no_other(segments: tuple[int, ...]) -> None:
-    one = replace(encoded(11), segments=segments)
-    found = prompt_reading("llama", one).read((one.prompt_ids[-1],) * 2)
-    assert found.best_in_passages.tolist() == [FAR] * 2
-    assert found.mass.tolist() == [0.0] * 2
+    example = replace(encoded(11), segments=segments)
+    result = prompt_reading("llama", example).read((example.prompt_ids[-1],) * 2)
+    assert result.best_in_passages.tolist() == [FAR] * 2
+    assert result.mass.tolist() == [0.0] * 2
 
 
 def test_an_empty_prompt_or_response_is_refused() -> None:
-    one = replace(encoded(11), prompt_ids=(), prompt_offsets=(), segments=())
+    example = replace(encoded(11), prompt_ids=(), prompt_offsets=(), segments=())
     with pytest.raises(InputError, match="prompt has no tokens"):
-        prompt_reading("llama", one)
+        prompt_reading("llama", example)
     with pytest.raises(InputError, match="response has no tokens") as caught:
         prompt_reading("llama", encoded(11)).read(())
     assert caught.value.field == "response"
@@ -244,8 +249,8 @@ def test_an_empty_prompt_or_response_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_logits_that_are_no_numbers_are_refused(value: float) -> None:
-    model, one = build("llama"), encoded(11)
+    model, example = build("llama"), encoded(11)
     with torch.no_grad():
         model.get_output_embeddings().weight[3] = value
     with pytest.raises(RelevanceError, match="NaN or Inf in the reader's logits"):
-        PromptReading(Reader(model, None, None), one, (0,)).read(one.response_ids)
+        PromptReading(Reader(model, None, None), example, (0,)).read(example.response_ids)
