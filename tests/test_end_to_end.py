@@ -89,6 +89,10 @@ def test_a_known_generator_shifts_the_log_odds_and_nothing_else(quick: dict[str,
     assert (known["generator_shift"], unknown["generator_shift"]) == (pytest.approx(shift), 0)
 
 
+def test_each_grounded_sentence_is_nearest_to_the_passage_that_says_it(verdicts: dict[str, Any]) -> None:
+    assert [one["nearest"]["passage"] for one in verdicts["grounded"]["sentences"]] == [1, 2]
+
+
 def test_the_planted_sentences_have_little_relevance_and_are_suspect(verdicts: dict[str, Any]) -> None:
     (label,) = load_examples(EXAMPLES / "hallucinated.json")[0].labels or ()
     true, *planted = verdicts["hallucinated"]["sentences"]
