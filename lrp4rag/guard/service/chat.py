@@ -16,7 +16,7 @@ from lrp4rag.example import Example
 from lrp4rag.guard.service.access import Client
 from lrp4rag.guard.service.answers import JudgedAnswer, RecordedPart
 from lrp4rag.guard.service.models import Extension, example_of
-from lrp4rag.guard.service.passages import Context, Template, passages_in, text_of
+from lrp4rag.guard.service.passages import Found, Template, passages_in, text_of
 from lrp4rag.guard.service.problems import Problem, as_problem
 from lrp4rag.guard.service.requests import StrictRoute, json_of, unless_gone
 from lrp4rag.guard.service.state import Server
@@ -61,15 +61,19 @@ REQUEST: dict[str, Any] = {
     }
 }
 """For the page of routes."""
-TOOLS = 'a call of a tool is no text that can be judged; send tool_choice "none"'
+TOOLS = (
+    "a call of a tool is no text that can be judged; let the model call tools elsewhere, and ask for the "
+    'answer here, with their results among the messages and tool_choice "none"'
+)
 
 
 @ROUTES.post("/v1/chat/completions", tags=["chat"], response_model=None, openapi_extra=REQUEST)
 async def completions(request: Request, server: Server, client: Client) -> dict[str, Any] | StreamingResponse:
     """OpenAI's chat completions, through the upstream: each sentence is held until it is judged.
 
-    Passages come in the field `lrp4rag`: `{"passages": ["…"]}`, as `documents`, or in a message where the
-    server's template says. Decisions are under `lrp4rag` in the reply; in a stream, in each chunk.
+    Passages come in the field `lrp4rag`: `{"passages": ["…"]}`, as `documents`, in a message where the
+    server's template says, or as results of tools. Decisions are under `lrp4rag` in the reply; in a
+    stream, in each chunk.
     """
     if server.upstream is None:
         raise Problem(501, "No upstream", "start the server with an upstream, or with --demo")
@@ -127,12 +131,12 @@ def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], 
     except ValidationError as error:
         message, field = first_fault(error)
         raise Problem(422, "Invalid request", message, field=f"{EXTENSION}.{field}") from None
-    context = passages_in(body, template) if extension.passages is None else Context(extension.passages)
-    if context is None:
+    found = passages_in(body, template) if extension.passages is None else Found(extension.passages)
+    if found is None:
         detail = f'without passages nothing can be judged: send "{EXTENSION}": {{"passages": ["…"]}}'
-        also = "with OpenAI's client as extra_body; documents and a template do as well"
+        also = "with OpenAI's client as extra_body; documents, results of tools and a template do as well"
         raise Problem(422, "No passages", f"{detail}, {also}", field=EXTENSION)
-    question = extension.question or context.question or _question(body["messages"])
+    question = extension.question or found.question or _question(body["messages"])
     sent = {name: value for name, value in body.items() if name != EXTENSION}
     try:
         json.dumps(sent, ensure_ascii=False, allow_nan=False).encode()
@@ -140,7 +144,7 @@ def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], 
         raise Problem(400, "Invalid request", "it holds what is no JSON, or half of a character") from None
     generator = body.get("model")
     named = generator if isinstance(generator, str) else None
-    return sent, extension, example_of(question, context.passages, generator=named)
+    return sent, extension, example_of(question, found.passages, generator=named)
 
 
 def _refuse(body: Mapping[str, Any]) -> None:

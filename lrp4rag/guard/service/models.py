@@ -145,7 +145,7 @@ class Extension(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     passages: Passages | None = None
-    """Default: documents, or the template's place in a message."""
+    """Default: documents, the template's place in a message, results of tools."""
     question: Text | None = Field(default=None, description="Default: the last message of the user.")
     topic: Topic = None
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"

@@ -1,9 +1,9 @@
-"""Where a chat request has its passages: in our own field, in `documents`, or where a template says."""
+"""Where a chat request has its passages: in our own field, in `documents`, where a template says, or in the
+results of tools."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,19 @@ from pydantic import ValidationError
 from lrp4rag.data import PassageRow
 from lrp4rag.guard.service.models import MOST_PASSAGES
 from lrp4rag.guard.service.problems import Problem
-from lrp4rag.source import NAMES
+from lrp4rag.util.strict_json import parse
 from lrp4rag.util.types import first_fault
 
-TEXTS = ("text", "content", "page_content")
+TEXTS = ("text", "content", "page_content", "snippet", "passage", "body")
 """Under which of these names a document has its text; the first that is there."""
+LISTS = ("documents", "passages", "results", "items", "data")
+"""Under which names the result of a tool has its documents."""
+NAMES = ("id", "title", "version", "effective", "expires", "topic", "score")
 CONTEXT, QUESTION = "{context}", "{question}"
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Found:
     """The passages, and the question where the same place tells it."""
 
     passages: list[PassageRow]
@@ -50,45 +53,57 @@ class Template:
     @property
     def _parts(self) -> list[str]:
         """Literal, name, literal, … of the text, with its own ends stripped."""
-        return re.split(r"(\{context\}|\{question\})", self.text.strip())
+        text = self.text.strip()
+        places = sorted((text.find(name), name) for name in (CONTEXT, QUESTION) if name in text)
+        parts, at = [], 0
+        for place, name in places:
+            parts += [text[at:place], name]
+            at = place + len(name)
+        return [*parts, text[at:]]
 
-    def cut(self, content: str) -> Context | None:
+    def cut(self, content: str) -> Found | None:
         """What stands in the places of a message; None for one that was not written so.
 
         Raises a problem where it fits in several ways: whose words are whose is not guessed.
         """
         first, *middle, last = self._parts
-        text, names = content.strip(), middle[::2]
+        text = content.strip()
         if not (text.startswith(first) and text.endswith(last) and len(text) >= len(first) + len(last)):
             return None
         inner = text[len(first) : len(text) - len(last)]
-        values = inner.split(middle[1]) if len(names) > 1 else [inner]
-        if len(values) > len(names):
-            raise Problem(422, "Invalid request", "the template fits a message in several ways")
-        if len(values) < len(names):
-            return None
-        cut = dict(zip(names, values, strict=True))
-        passages = [part.strip() for part in cut[CONTEXT].split(self.separator) if part.strip()]
+        if len(middle) == 1:
+            values = {middle[0]: inner}
+        else:
+            name, literal, other = middle
+            if (count := inner.count(literal)) != 1:
+                if count:
+                    raise Problem(422, "Invalid request", "the template fits a message in several ways")
+                return None
+            before, _, after = inner.partition(literal)
+            values = {name: before, other: after}
+        passages = [part.strip() for part in values[CONTEXT].split(self.separator) if part.strip()]
         if not passages:
             return None
-        return Context([PassageRow(text=text) for text in passages], cut.get(QUESTION, "").strip() or None)
+        return Found([PassageRow(text=one) for one in passages], values.get(QUESTION, "").strip() or None)
 
 
-def passages_in(body: Mapping[str, Any], template: Template | None) -> Context | None:
+def passages_in(body: Mapping[str, Any], template: Template | None) -> Found | None:
     """The passages of a request that does not bring them in our field; None where there are none.
 
     Raises a problem for what is no document, and for too many.
     """
-    context: Context | None = None
+    found: Found | None = None
     if body.get("documents"):
-        context = Context(_documents(body["documents"]))
-    elif template is not None:
-        messages = [one for one in reversed(body["messages"]) if isinstance(one, dict)]
-        cuts = (template.cut(text_of(one)) for one in messages if one.get("role") != "assistant")
-        context = next((cut for cut in cuts if cut is not None), None)
-    if context is not None and len(context.passages) > MOST_PASSAGES:
+        found = Found(list(_documents(body["documents"], "documents")))
+    messages = [one for one in body["messages"] if isinstance(one, dict)]
+    if found is None and template is not None:
+        cut = (template.cut(text_of(one)) for one in reversed(messages) if one.get("role") != "assistant")
+        found = next((one for one in cut if one is not None), None)
+    if found is None:
+        found = Found([row for one in _tools(messages) for row in _result(text_of(one))])
+    if len(found.passages) > MOST_PASSAGES:
         raise Problem(422, "Invalid request", f"there are more than {MOST_PASSAGES} passages")
-    return context
+    return found if found.passages else None
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -97,27 +112,61 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    texts = [str(part.get("text") or "") for part in parts if isinstance(part, dict)]
+    texts = [str(one.get("text") or "") for one in parts if isinstance(one, dict)]
     return "\n".join(text for text in texts if text)
 
 
-def _documents(documents: Any) -> list[PassageRow]:
-    """Rows of texts, and of objects as many libraries have them."""
-    if not isinstance(documents, list):
-        raise Problem(422, "Invalid request", "documents are a list", field="documents")
+def _tools(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Results of tools since the user spoke last: what was looked up for an earlier question is not meant."""
+    roles = [one.get("role") for one in messages]
+    since = max((k for k, role in enumerate(roles) if role == "user"), default=0)
+    return [one for one in messages[since:] if one.get("role") in ("tool", "function")]
+
+
+def _result(text: str) -> Iterator[PassageRow]:
+    """Documents, where the result of a tool is JSON that holds some, or else all of it."""
     try:
-        return [PassageRow(**_fields(document)) for document in documents]
-    except ValidationError as error:
-        message, below = first_fault(error)
-        raise Problem(422, "Invalid request", message, field=f"documents.{below}") from None
+        given = parse(text)
+    except (ValueError, RecursionError):
+        given = None
+    if isinstance(given, dict):
+        given = next((given[name] for name in LISTS if isinstance(given.get(name), list)), [given])
+    if isinstance(given, list) and given:
+        try:
+            rows = list(_documents(given, "messages"))
+        except Problem:
+            rows = []  # JSON of another form is a text like any other
+        if any(row.text.strip() for row in rows):
+            yield from rows
+            return
+    if text.strip():
+        yield PassageRow(text=text)
 
 
-def _fields(document: Any) -> dict[str, Any]:
-    """A document without text is kept: the others are cited by their numbers."""
-    if not isinstance(document, dict):
-        return {"text": document}
-    fields = {name: document[name] for name in (*NAMES, "score") if document.get(name) is not None}
+def _documents(given: Any, field: str) -> Iterator[PassageRow]:
+    if not isinstance(given, list):
+        raise Problem(422, "Invalid request", "documents are a list", field=field)
+    rows = []
+    for one in given:
+        try:
+            rows.append(PassageRow(**_fields(one)))
+        except ValidationError as error:
+            message, below = first_fault(error)
+            raise Problem(422, "Invalid request", message, field=f"{field}.{below}") from None
+    yield from rows
+
+
+def _fields(given: Any) -> dict[str, Any]:
+    """Of a document that is a text, or an object as many libraries have it."""
+    if isinstance(given, str):
+        return {"text": given}
+    known: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
+    below = known.get("data")
+    if isinstance(below, dict):
+        known.update(below)
+    found = {name: known[name] for name in NAMES if known.get(name) is not None}
     # An id that is a number is a name too.
-    fields |= {name: str(value) for name, value in fields.items() if name != "score" and type(value) is int}
-    texts = [document[name] for name in TEXTS if name in document]
-    return fields | {"text": next(filter(None, texts), "" if texts else None)}
+    found = {name: str(x) if type(x) is int and name != "score" else x for name, x in found.items()}
+    # One without text is kept: the others are cited by their numbers.
+    named = [known[name] for name in TEXTS if name in known]
+    return found | {"text": next(filter(None, named), "" if named else None)}

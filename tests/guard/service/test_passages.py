@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.guard.service.scripted_upstream import Script, events
 
 QUESTION = "How tall is it?"
 USER = {"role": "user", "content": QUESTION}
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function"}]}
 
 
 def read(template: Template | None = None, **body: Any) -> tuple[str, list[str]]:
@@ -24,14 +26,19 @@ def read(template: Template | None = None, **body: Any) -> tuple[str, list[str]]
     return example.question, list(example.passages)
 
 
+def tool(content: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "1", "content": content}
+
+
 @pytest.mark.parametrize(
     ("documents", "passages"),
     [
         (["31 metres.", "Fish."], ["31 metres.", "Fish."]),
         ([{"text": "31 metres.", "title": "Towers"}], ["Towers\n31 metres."]),
         ([{"page_content": "31 metres.", "metadata": {}}], ["31 metres."]),
+        ([{"id": 7, "data": {"text": "31 metres.", "title": "Towers"}}], ["Towers\n31 metres."]),
         ([{"content": "31 metres.", "score": 0.7, "version": 2}], ["31 metres."]),
-        ([{"text": ""}, "", {"text": None}, "31 metres."], ["", "", "", "31 metres."]),
+        ([{"text": ""}, "", {"data": {"text": None}}, "31 metres."], ["", "", "", "31 metres."]),
     ],
 )
 def test_documents(documents: list[Any], passages: list[str]) -> None:
@@ -65,11 +72,44 @@ def test_what_is_no_document_is_named(documents: Any) -> None:
     assert caught.value.more["field"].startswith("documents")
 
 
+@pytest.mark.parametrize(
+    ("content", "passages"),
+    [
+        ("It is 31 metres tall.", ["It is 31 metres tall."]),
+        (json.dumps([{"text": "31."}, {"text": "Fish."}]), ["31.", "Fish."]),
+        (json.dumps({"results": [{"title": "Towers", "snippet": "31."}]}), ["Towers\n31."]),
+        (json.dumps({"content": "31."}), ["31."]),
+        (
+            json.dumps([{"text": "31."}, {"text": ""}, {"text": None}, {"text": "Fish."}]),
+            ["31.", "", "", "Fish."],
+        ),
+        (json.dumps({"data": "31", "text": ""}), ['{"data": "31", "text": ""}']),
+        ('{"height": 31}', ['{"height": 31}']),
+        ("[1, 2]", ["[1, 2]"]),
+        ("31", ["31"]),
+    ],
+)
+def test_results_of_tools(content: str, passages: list[str]) -> None:
+    assert read(messages=[USER, CALL, tool(content)]) == (QUESTION, passages)
+
+
+def test_results_for_an_earlier_question_are_not_meant() -> None:
+    earlier = [
+        {"role": "user", "content": "Fish?"},
+        CALL,
+        tool("Fish is sold."),
+        {"role": "assistant", "content": "Yes."},
+    ]
+    assert read(messages=[*earlier, USER, CALL, tool("31."), tool("30.")]) == (QUESTION, ["31.", "30."])
+    with pytest.raises(Problem, match="passages"):
+        read(messages=[*earlier, USER])
+
+
 def test_tools_may_be_told_where_none_may_be_called() -> None:
-    tools = [{"type": "function", "function": {"name": "f"}}]
-    assert read(documents=["31."], tools=tools, tool_choice="none")[1] == ["31."]
+    messages, tools = [USER, CALL, tool("31.")], [{"type": "function", "function": {"name": "f"}}]
+    assert read(messages=messages, tools=tools, tool_choice="none")[1] == ["31."]
     with pytest.raises(Problem, match="tool_choice"):
-        read(documents=["31."], tools=tools)
+        read(messages=messages, tools=tools)
 
 
 RAG = Template("Answer from this context:\n{context}\n\nQuestion: {question}")
@@ -93,7 +133,11 @@ def test_a_template_cuts_passages_and_question_out_of_a_message() -> None:
 
 
 def test_what_comes_in_our_field_goes_before_all_else() -> None:
-    body = {"lrp4rag": {"passages": ["mine"]}, "documents": ["theirs"]}
+    body = {
+        "lrp4rag": {"passages": ["mine"]},
+        "documents": ["theirs"],
+        "messages": [USER, CALL, tool("tools'")],
+    }
     assert read(**body)[1] == ["mine"]
     del body["lrp4rag"]
     assert read(**body)[1] == ["theirs"]
