@@ -88,7 +88,7 @@ class Generation:
 
 
 def from_passages(by_segment: Array) -> float:
-    """The share of relevance (segments,) that comes from the passages, from 0 to 1.
+    """Return the share of relevance (segments,) that comes from the passages, from 0 to 1.
 
     Relevance has a sign, so a part can exceed the sum. This is the passages' sum over the sum of the
     segments' absolute values, and 0 where it is negative.

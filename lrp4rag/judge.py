@@ -65,7 +65,8 @@ class ExplainedVerdict(Analysis):
         return record(self, prevalence=self.prevalence)
 
     def to_html(self) -> str:
-        """A self-contained page, to be written as UTF-8: the prompt shaded by what each sentence rests on.
+        """Return a self-contained page, to be written as UTF-8: the prompt shaded by what each sentence rests
+        on.
 
         The shades are pulled now, which costs about three forward passes. A quantised reader gives none, and
         the page is without them.
@@ -135,7 +136,7 @@ class Prompt:
         self.detector.read_prompt(encoded)
 
     def judge(self, response: str) -> ExplainedVerdict:
-        """The verdict on a response, without evidence and reasons."""
+        """Return the verdict on a response, without evidence and reasons."""
         return self.detector.examine(self, response, evidence=False, reasons=False)
 
 
@@ -199,7 +200,7 @@ class Detector:
         max_memory: int | None = None,
         prompt_bytes: int = 0,
     ) -> Self:
-        """The bundled detector ("default") or one in a folder, with its reader.
+        """Return the bundled detector ("default") or one in a folder, with its reader.
 
         The reader is the one that it was trained with, by the name in its card, unless it is given: a hub
         id, a folder, or one that is loaded. `device` defaults to CUDA where there is one. Raises
@@ -334,8 +335,8 @@ class Detector:
     def judge_each(
         self, examples: Sequence[Example], *, prevalence: Prevalence | None = None, **options: Any
     ) -> Generator[ExplainedVerdict | Exception, None, None]:
-        """The verdict on each example in their order, as soon as it is there, or the error that stopped it;
-        `options` are those of `examine`, and `prevalence` is as for `judge_many`.
+        """Yield the verdict on each example in their order, as soon as it is there, or the error that stopped
+        it; `options` are those of `examine`, and `prevalence` is as for `judge_many`.
 
         Examples are read grouped by prompt, so that each prompt is read once. The reader is held until the
         iterator has ended, or is closed.
@@ -495,7 +496,7 @@ class Detector:
     def _rows(
         self, judgement: Judgement, seconds: dict[str, float]
     ) -> tuple[Judgement, dict[str, Array | Relevance | None]]:
-        """The judgement with relevance of every part of the prompt, and what shades the prompt."""
+        """Return the judgement with relevance of every part of the prompt, and what shades the prompt."""
         encoded, relevance = judgement.encoded, judgement.relevance
         if relevance is None or relevance.by_segment is None:
             with _timed(seconds, "push"):
@@ -506,8 +507,8 @@ class Detector:
         return judgement, {"relevance": relevance, "sentence_rows": sentence_rows}
 
     def with_rows(self, verdict: ExplainedVerdict) -> ExplainedVerdict:
-        """The verdict with what the page shades the prompt by (`sentence_rows`), where the reader can be
-        pulled through."""
+        """Return the verdict with what the page shades the prompt by (`sentence_rows`), where the reader can
+        be pulled through."""
         if verdict.sentence_rows is not None or not can_pull(self.reader.model):
             return verdict
         seconds = dict(verdict.seconds)
@@ -519,8 +520,8 @@ class Detector:
         return _Examined(judgement, verdict.evidence, details).verdict()
 
     def prompt(self, example: Example) -> Prompt:
-        """An example's question and passages, encoded once for all responses to them; the detector must be
-        open (`with detector:`)."""
+        """Return an example's question and passages, encoded once for all responses to them; the detector
+        must be open (`with detector:`)."""
         if not self.is_open:
             raise InputError("open the detector first: with detector: …")
         return Prompt(self, example, self.truncation)

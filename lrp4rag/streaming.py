@@ -103,7 +103,7 @@ class ReadingAlong:
         return self._judged(self.ready(text))
 
     def end(self) -> Iterator[JudgedPiece]:
-        """The rest."""
+        """Return the rest."""
         return self._judged(self.ready(None))
 
     def _judged(self, ready: Iterable[tuple[Piece, bool]]) -> Iterator[JudgedPiece]:
@@ -117,8 +117,8 @@ class ReadingAlong:
         return [one for piece in pieces for one in self.due(piece)]
 
     def due(self, piece: Piece | None) -> list[tuple[Piece, bool]]:
-        """The pieces to judge, now that `piece` has come (None: the response has ended), each with whether a
-        line with a claim comes after it."""
+        """Return the pieces to judge, now that `piece` has come (None: the response has ended), each with
+        whether a line with a claim comes after it."""
         if piece is not None and (self.waits(piece) or (self._waiting and not _is_claim(piece))):
             self._waiting.append(piece)
             return []
@@ -136,7 +136,7 @@ class ReadingAlong:
         return self._stream.end()
 
     def waits(self, piece: Piece) -> bool:
-        """Whether what a piece states cannot be told before the next one has come: it states nothing by
+        """Say whether what a piece states cannot be told before the next one has come: it states nothing by
         itself, or may be a heading."""
         if not any(sign.isalnum() for sign in piece.text):
             return False

@@ -45,7 +45,7 @@ class Analysis(Verdict):
     context: Context | None = None
 
     def nearest_to(self, statement: str) -> Nearest | None:
-        """The sentence of the passages that has most of the statement's words."""
+        """Return the sentence of the passages that has most of the statement's words."""
         context = self.context or context_of(self.encoded)
         return nearest(context.index, context.passages, statement)
 

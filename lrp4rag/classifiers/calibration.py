@@ -80,8 +80,8 @@ def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "")
 
 
 def balanced_weights(labels: Labels, sets: Groups) -> Scores:
-    """How much each row counts, (rows,): in each of its `sets`, both classes count as many as half of its
-    rows, so that where a row is from does not tell its class. Those of one class count as they are."""
+    """Return how much each row counts, (rows,): in each of its `sets`, both classes count as many as half of
+    its rows, so that where a row is from does not tell its class. Those of one class count as they are."""
     weights = np.ones(len(labels))
     for name in set(sets):
         for label in (True, False):
@@ -187,7 +187,7 @@ def fit_best(
 
 
 def fit(estimator: Any, inputs: NDArray[np.floating], labels: Labels, groups: Groups) -> Any:
-    """A fitted copy of the estimator."""
+    """Return a fitted copy of the estimator."""
     extra = {"groups": groups} if has_fit_parameter(estimator, "groups") else {}
     return clone(estimator).fit(inputs, labels, **extra)
 
@@ -200,7 +200,7 @@ def margin_of(model: Any, inputs: NDArray[np.floating]) -> tuple[Scores, float]:
 
 
 def probability_of(model: Any, inputs: NDArray[np.floating]) -> Scores:
-    """A model's own probability of the label True, (rows,)."""
+    """Return a model's own probability of the label True, (rows,)."""
     column = list(model.classes_).index(True)
     return np.asarray(model.predict_proba(inputs), dtype=np.float64)[:, column]
 
@@ -213,7 +213,7 @@ def chosen(
     seed: int = 0,
     scoring: Scoring = "auroc",
 ) -> tuple[Candidate, Scores | None]:
-    """The best candidate over inner folds of `rows`, whose `labels` and `groups` are given, and its
+    """Return the best candidate over inner folds of `rows`, whose `labels` and `groups` are given, and its
     out-of-fold scores: None where it needs no calibration."""
     if len(candidates) == 1 and candidates[0].gives_probabilities:
         return candidates[0], None

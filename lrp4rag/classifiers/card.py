@@ -57,7 +57,7 @@ class ModelInput(_Frozen):
         ModelInput.kinds[cls.model_fields["kind"].default] = cls
 
     def words(self) -> str:
-        """The features, in one line. `report/model_card_<kind>.md.j2` is the paragraph for a page."""
+        """Return the features, in one line. `report/model_card_<kind>.md.j2` is the paragraph for a page."""
         raise NotImplementedError
 
     @property

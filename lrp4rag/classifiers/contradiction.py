@@ -50,8 +50,8 @@ def contradictions(record: Record) -> list[Compared]:
 
 
 def compared(some: Sequence[Compared], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """The columns `decision.COMPARED` of S sentences, (S, 4): whether they have a contradicted value, and of
-    these the largest margin and similarity, and whether no passage has one; 0 without any."""
+    """Return the columns `decision.COMPARED` of S sentences, (S, 4): whether they have a contradicted value,
+    and of these the largest margin and similarity, and whether no passage has one; 0 without any."""
     rows = np.zeros((len(sentences), 4))
     for row, (start, end) in zip(rows, sentences, strict=True):
         inside = [one for one in some if start <= one.contradiction.start and one.contradiction.end <= end]
@@ -118,7 +118,8 @@ def _contradiction(
 
 
 def _stands(claim: Claim, context: Context) -> bool:
-    """Whether a passage has a value, or has it as it is written; words with an opposite stand everywhere."""
+    """Say whether a passage has a value, or has it as it is written; words with an opposite stand
+    everywhere."""
     value = claim.value
     if value.kind == "polarity":
         return False
@@ -130,7 +131,7 @@ def _stands(claim: Claim, context: Context) -> bool:
 
 
 def _is_part(found: re.Match[str], passage: int, value: Value, context: Context) -> bool:
-    """Whether it stands within another quantity: "5 kg" of "2.5 kg", "3%" of "-3%"."""
+    """Say whether it stands within another quantity: "5 kg" of "2.5 kg", "3%" of "-3%"."""
     return value.kind == "quantity" and any(
         one.start <= found.start() < one.end and one.end - one.start > len(found[0])
         for place in context.index.places
@@ -154,8 +155,8 @@ def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | Non
 
 
 def computed_values(record: Record, response: str) -> tuple[Computed, ...]:
-    """The values of a response that no passage has and that follow from those of one; their texts are those
-    of `response`, as it was written."""
+    """Return the values of a response that no passage has and that follow from those of one; their texts are
+    those of `response`, as it was written."""
     context, read = record.context, record.encoded.response
     known = [one.claim for one in record.contrasts] if record.has_contrasts else None
     every = claims(record.encoded, context) if known is None else known
@@ -195,7 +196,8 @@ def _stated(claim: Claim, context: Context, words: Iterable[str]) -> Occurrence 
 
 
 def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | None:
-    """The most similar place that says the opposite of a polarity word, unless a better one says the same."""
+    """Return the most similar place that says the opposite of a polarity word, unless a better one says the
+    same."""
     start, end = claim.sentence
     words = content_words(record.encoded.response[start:end])
     best: Occurrence | None = None

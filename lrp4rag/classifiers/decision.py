@@ -64,7 +64,7 @@ class DecisionRule:
         return self.shifts.get(generator or "", 0.0)
 
     def claims(self, columns: Scores, generator: str | None = None) -> Scores:
-        """The probabilities of S claims, (S,), from their `COLUMNS`, (S, columns)."""
+        """Return the probabilities of S claims, (S,), from their `COLUMNS`, (S, columns)."""
         return self.claims_by(columns, np.full(len(columns), generator or ""))
 
     def claims_by(self, columns: Scores, generators: Names) -> Scores:
@@ -82,16 +82,17 @@ class DecisionRule:
 
 
 def highest_of(scores: Scores, owner: Numbers, count: int) -> Scores:
-    """The highest of each of so many responses' scores, (count,); minus infinity where there is none."""
+    """Return the highest of each of so many responses' scores, (count,); minus infinity where there is
+    none."""
     found = np.full(count, -np.inf)
     np.maximum.at(found, owner, scores)
     return found
 
 
 def claim_columns(alone: Scores, among: Scores, sentence: Numbers, compared: Scores) -> Scores:
-    """The `COLUMNS` of S sentences, (S, columns): of tokens' log odds (N,), by themselves and among their
-    neighbours, with the number of each token's sentence (N,; -1 for none), which rises, and what is known of
-    the sentences' values, `compared` (S, 4). A sentence without a token has a row of zeros."""
+    """Return the `COLUMNS` of S sentences, (S, columns): of tokens' log odds (N,), by themselves and among
+    their neighbours, with the number of each token's sentence (N,; -1 for none), which rises, and what is
+    known of the sentences' values, `compared` (S, 4). A sentence without a token has a row of zeros."""
     inside = np.flatnonzero(sentence >= 0)
     numbers, first = np.unique(sentence[inside], return_index=True)
     columns = np.zeros((len(compared), len(COLUMNS)))
@@ -104,7 +105,8 @@ def claim_columns(alone: Scores, among: Scores, sentence: Numbers, compared: Sco
 
 
 def top_mean(scores: Scores, count: int) -> float:
-    """The mean of the highest `count` scores, of all where there are fewer; raises `ValueError` for none."""
+    """Return the mean of the highest `count` scores, of all where there are fewer; raises `ValueError` for
+    none."""
     if not len(scores):
         raise ValueError("no tokens to pool")
     return float(np.sort(scores)[-count:].mean())
@@ -119,7 +121,7 @@ def choose_rule(
     generators: Names,
     sets: Names | None = None,
 ) -> DecisionRule:
-    """The weights of a claim, and what makes a response's probability of its most suspect one.
+    """Return the weights of a claim, and what makes a response's probability of its most suspect one.
 
     Of S claims: `columns` (S, columns), whether a part of them is annotated (`wrong`, (S,)) and the number of
     their response (`owner`, (S,)); of R responses: `labels` and `generators` (R,), as for `responses`.
@@ -163,7 +165,8 @@ def _named(generators: Names) -> list[str]:
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:
-    """The score from which flagging an item maximises F1 over all of them; infinite where none is flagged."""
+    """Return the score from which flagging an item maximises F1 over all of them; infinite where none is
+    flagged."""
     if not flags.any():
         return np.inf
     _, alarms, misses, hits, thresholds = confusion_matrix_at_thresholds(flags, scores)

@@ -94,7 +94,7 @@ FACETS: dict[str, Facet] = {
 
 
 def ends_in(record: Record) -> Numbers:
-    """How many tokens there are up to the end of each sentence, (S,); 1 or more."""
+    """Return how many tokens there are up to the end of each sentence, (S,); 1 or more."""
     starts = np.array([start for start, _ in record.encoded.response_offsets])
     ends = np.array([end for _, end in record.encoded.sentences], dtype=np.intp)
     return np.maximum(np.searchsorted(starts, ends), 1).astype(np.intp)
@@ -143,7 +143,7 @@ def unlike(trained: dict[str, Range], record: Record) -> list[tuple[Unlike, ...]
 
 
 def each_once(some: Iterable[Unlike]) -> tuple[Unlike, ...]:
-    """Each facet once: the first that decides, else the first."""
+    """Return each facet once: the first that decides, else the first."""
     found = dict[str, Unlike]()
     for one in sorted(some, key=lambda one: not one.decides):
         found.setdefault(one.facet, one)

@@ -100,7 +100,7 @@ class Network:
 
 
 def _drawn(flags: Flags, rows: Numbers, most: int, seed: int) -> Numbers:
-    """The `rows`, or `most` of them, of which half or fewer are flagged where others are left out."""
+    """Return the `rows`, or `most` of them, of which half or fewer are flagged where others are left out."""
     if len(rows) <= most:
         return rows
     random = np.random.default_rng(seed)
@@ -186,7 +186,7 @@ class Ensemble:
         return float(self.stacker.alone.weights[list(self.networks).index(name)])
 
     def arrays(self) -> dict[str, Table]:
-        """All that was learned, by name; `of` reads it back."""
+        """Return all that was learned, by name; `of` reads it back."""
         found: dict[str, Table] = {}
         for kind, one in (("alone", self.stacker.alone), ("among", self.stacker.among)):
             found[f"stacker/{kind}"] = np.append(one.weights, one.bias).astype(np.float32)
@@ -228,7 +228,7 @@ def _networks(arrays: Arrays, place: str) -> list[Network]:
 
 
 def mean_log_odds(models: Sequence[BaseModel], inputs: Table) -> Scores:
-    """The mean of a block's base models for each token, (N,)."""
+    """Return the mean of a block's base models for each token, (N,)."""
     every: Scores = np.mean([model.log_odds(inputs) for model in models], axis=0)
     return every
 
@@ -246,8 +246,8 @@ def with_neighbours(scores: Scores, owner: Numbers, sentence: Numbers) -> Scores
 
 
 def token_weights(flags: Flags, owner: Numbers) -> Scores:
-    """How much each of N tokens counts where base models learn, (N,): by the square root of how few tokens of
-    its class its response has (`owner` is the response's number, which rises).
+    """Return how much each of N tokens counts where base models learn, (N,): by the square root of how few
+    tokens of its class its response has (`owner` is the response's number, which rises).
 
     A wrong number is one token and an invented paragraph a hundred: if tokens counted alike, networks would
     learn of paragraphs only; if responses did, they would mark text worse. `FAITHFUL` is what all faithful

@@ -22,7 +22,7 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     classes_: NDArray[Any]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """The evidence for the second class, (rows,)."""
+        """Return the evidence for the second class, (rows,)."""
         raise NotImplementedError
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
@@ -160,7 +160,7 @@ class LSTMClassifier(BinaryClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """The log odds of the second class, (rows,)."""
+        """Return the log odds of the second class, (rows,)."""
         check_is_fitted(self)
         given = validate_data(self, X, allow_nd=True, reset=False, dtype=[np.float64, np.float32])
         inputs = given.reshape(*given.shape[:2], -1)

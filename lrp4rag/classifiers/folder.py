@@ -48,7 +48,7 @@ def write_detector(folder: str | Path, card: Card, learned: Mapping[str, NDArray
 
 
 def read_detector(folder: str | Path = BUNDLED) -> tuple[Path, Card, dict[str, NDArray[Any]]]:
-    """The folder, the card and what was learned; raises `InputError` for a missing or corrupt file."""
+    """Return the folder, the card and what was learned; raises `InputError` for a missing or corrupt file."""
     folder = _folder(folder)
     card = load_card(folder)
     return folder, card, _arrays(folder, card)
@@ -90,7 +90,7 @@ def check_target(folder: Path) -> None:
 
 
 def load_card(folder: str | Path = BUNDLED) -> Card:
-    """The card of a detector folder, or of the bundled one."""
+    """Return the card of a detector folder, or of the bundled one."""
     folder = _folder(folder)
     path = folder / CARD
     try:

@@ -82,7 +82,7 @@ class Model(ABC):
         model."""
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
-        """The features that moved the judgement most, strongest first."""
+        """Return the features that moved the judgement most, strongest first."""
         return ()
 
     def replay(self, reader: Reader, flow: Flow) -> Replay:
@@ -96,12 +96,12 @@ class Model(ABC):
         return self.prevalence or self._trained_prevalence()
 
     def predict_proba(self, inputs: Sequence[Input]) -> NDArray[np.float64]:
-        """The probability that each response is hallucinated, (rows,), 0 where it states nothing; raises as
-        `assess` does."""
+        """Return the probability that each response is hallucinated, (rows,), 0 where it states nothing;
+        raises as `assess` does."""
         return np.array([self.assess(one).probability or 0.0 for one in inputs], dtype=np.float64)
 
     def predict(self, response: Input) -> Verdict:
-        """The verdict on one response, with suspect spans and sentences, and what moved it.
+        """Return the verdict on one response, with suspect spans and sentences, and what moved it.
 
         Raises as `assess` does.
         """

@@ -100,7 +100,8 @@ def fit_network(
     weight_decay: float = 0.0,
     weights: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None,
 ) -> tuple[Weights, list[float]]:
-    """The weights of the epoch with the lowest loss on the rows held out, and every epoch's loss there.
+    """Return the weights of the epoch with the lowest loss on the rows held out, and every epoch's loss
+    there.
 
     AdamW on mini-batches; `weights` say how much each row counts, and each row held out. Training ends after
     `patience` epochs without a lower loss. The same seed gives the same weights, and torch's own random state
@@ -142,7 +143,8 @@ def _relative(weights: NDArray[np.floating]) -> Tensor:
 def logits(
     make: Callable[[], nn.Module], weights: Weights, inputs: Inputs, batch_size: int
 ) -> NDArray[np.float64]:
-    """The logit of each row, (rows,). Raises `RuntimeError` where the weights are not the network's."""
+    """Return the logit of each row, (rows,). Raises `RuntimeError` where the weights are not the
+    network's."""
     with torch.device("meta"):  # no weights are drawn, and none of a forged size are allocated
         network = make()
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}

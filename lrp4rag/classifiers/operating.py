@@ -40,7 +40,7 @@ def _balanced(precision: Scores, recall: Scores, _: Scores) -> int:
 
 
 def _precise(precision: Scores, _: Scores, __: Scores) -> int:
-    """The lowest threshold with that precision; where none has it, the most precise."""
+    """Return the lowest threshold with that precision; where none has it, the most precise."""
     return int(np.argmax(np.minimum(precision, PRECISION)))
 
 
@@ -49,7 +49,7 @@ def _sensitive(_: Scores, recall: Scores, __: Scores) -> int:
 
 
 def _few_alarms(_: Scores, __: Scores, false_alarms: Scores) -> int:
-    """The lowest threshold with so few; where none has, the highest threshold."""
+    """Return the lowest threshold with so few; where none has, the highest threshold."""
     few = np.flatnonzero(false_alarms <= ALARMS)
     return int(few[0]) if len(few) else len(false_alarms) - 1
 
@@ -65,7 +65,7 @@ RULES: dict[str, Rule] = {
 def operating_points(
     labels: Labels, probabilities: Scores, others: Sequence[Scores] = ()
 ) -> dict[str, OperatingPoint]:
-    """The points of `RULES`, from probabilities of models that did not see the responses' sources.
+    """Return the points of `RULES`, from probabilities of models that did not see the responses' sources.
 
     `others` are probabilities of faithful responses of other sets of data: the rate of false alarms is that
     of the set with most. Raises `ValueError` unless there are responses of both classes.
@@ -117,7 +117,8 @@ def by_set(
 
 
 def threshold_at(rate: float, quantiles: Sequence[float]) -> float:
-    """The threshold that a part `rate` of faithful responses reaches; raises `InputError` outside (0, 1)."""
+    """Return the threshold that a part `rate` of faithful responses reaches; raises `InputError` outside (0,
+    1)."""
     if not 0 < rate < 1:
         raise InputError(f"a false-positive rate is above 0 and below 1, got {rate:g}")
     return float(np.interp(1 - rate, np.linspace(0, 1, len(quantiles)), quantiles))

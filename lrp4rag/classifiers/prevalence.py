@@ -55,8 +55,8 @@ def at_prevalence(probabilities: ArrayLike, trained: float, prevalence: float) -
 
 
 def estimated_prevalence(probabilities: ArrayLike, trained: float) -> float:
-    """The prevalence under which unlabelled responses with these probabilities (rows,) are most likely, by
-    expectation maximisation; raises `InputError` for fewer than `FEWEST`."""
+    """Return the prevalence under which unlabelled responses with these probabilities (rows,) are most
+    likely, by expectation maximisation; raises `InputError` for fewer than `FEWEST`."""
     given = np.asarray(probabilities, dtype=np.float64)
     require_enough(len(given))
     prevalence = trained
@@ -88,8 +88,8 @@ class RunningPrevalence:
         self.prevalence = check_prevalence(self.trained)
 
     def update(self, probability: float) -> float:
-        """The probability of one more response at the estimate that it moves; raises `InputError` for what is
-        no probability, which moves nothing."""
+        """Return the probability of one more response at the estimate that it moves; raises `InputError` for
+        what is no probability, which moves nothing."""
         if not 0 <= probability <= 1:
             raise InputError(f"a probability is from 0 to 1, got {probability:g}", field="probability")
         self.responses += 1

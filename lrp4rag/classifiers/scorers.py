@@ -114,7 +114,7 @@ def _of_forest(pipeline: Any) -> Learned:
 def _forest(
     rows: Array, *, roots: Array, left: Array, right: Array, column: Array, cut: Array, share: Array
 ) -> Scores:
-    """The mean over the trees of the share of hallucinated training rows in each row's leaf."""
+    """Return the mean over the trees of the share of hallucinated training rows in each row's leaf."""
     flat = flattened(rows).astype(np.float32)
     number = np.arange(len(left))
     inner = left >= 0

@@ -65,8 +65,8 @@ class TokenModel(Model):
         )
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
-        """The features that moved one sentence most towards the verdict: the most suspect sentence of a
-        response that is called hallucinated, else the least suspect one.
+        """Return the features that moved one sentence most towards the verdict: the most suspect sentence of
+        a response that is called hallucinated, else the least suspect one.
 
         A feature is put at its mean over the training tokens, at all its windows, and what that takes off the
         sentence's mean log odds is what the feature moved. Features of states have no words and are left out.

@@ -373,7 +373,7 @@ class Judgement:
     def _spans(
         self, number: int, sentence: Sentence, smooth: NDArray[np.float64] | None, evidence: Evidence
     ) -> Iterator[SuspectSpan]:
-        """The suspect spans of a suspect sentence."""
+        """Yield the suspect spans of a suspect sentence."""
         offsets, marks = self.encoded.response_offsets, self.assessment.marks
         contradictions = [
             replace(
@@ -405,8 +405,8 @@ class Judgement:
     def _marked(
         self, number: int, smooth: NDArray[np.float64] | None, contradictions: Sequence[Contradiction]
     ) -> Flags:
-        """Which tokens of a suspect sentence are suspect: by their own probability or relevance, and the
-        contradicted values; all of them where none is."""
+        """Return which tokens of a suspect sentence are suspect: by their own probability or relevance, and
+        the contradicted values; all of them where none is."""
         offsets, tokens = self.encoded.response_offsets, self.tokens[number]
         marks, threshold = self.assessment.marks, self.assessment.token_threshold
         own = np.zeros(len(offsets), dtype=bool)
@@ -419,7 +419,7 @@ class Judgement:
 
 
 def shifted(assessment: Assessment, shift: Callable[[Any], Any]) -> Assessment:
-    """The assessment with its probabilities shifted, those of tokens excepted."""
+    """Return the assessment with its probabilities shifted, those of tokens excepted."""
     probability, claims = assessment.probability, assessment.claims
     return replace(
         assessment,
@@ -431,8 +431,8 @@ def shifted(assessment: Assessment, shift: Callable[[Any], Any]) -> Assessment:
 def with_premise(
     assessment: Assessment, after: Assessment, sentences: Sequence[int], encoded: Encoded
 ) -> Assessment:
-    """The assessment with that of some sentences (their numbers) after another question, where it is more
-    suspect there."""
+    """Return the assessment with that of some sentences (their numbers) after another question, where it is
+    more suspect there."""
     before = assessment
     if before.claims is None or after.claims is None or before.marks is None or after.marks is None:
         return assessment

@@ -54,7 +54,7 @@ class Premise:
     supposed: tuple[Supposed, ...]
 
     def repeated_in(self, response: str, sentences: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        """The numbers of the sentences of a response that repeat it."""
+        """Return the numbers of the sentences of a response that repeat it."""
         return tuple(
             number
             for number, (start, end) in enumerate(sentences)
@@ -84,8 +84,8 @@ def _supposed(question: str, passages: Sequence[str]) -> tuple[Supposed, ...]:
 
 
 def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:
-    """Whether it says a supposed value as its own: neither denied, nor beside what the passages have; a name
-    only where it begins with a yes."""
+    """Say whether it says a supposed value as its own: neither denied, nor beside what the passages have; a
+    name only where it begins with a yes."""
     values = find_values(sentence)
     affirmed = _YES.match(sentence) is not None
     return any(
@@ -117,8 +117,8 @@ def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
 
 
 def in_plain_case(text: str, known: Iterable[str]) -> str:
-    """The text, as long as it is, with each sentence in the case of the `known` texts that has most words in
-    capitals, or with capitals, which these, or English, write in small letters."""
+    """Return the text, as long as it is, with each sentence in the case of the `known` texts that has most
+    words in capitals, or with capitals, which these, or English, write in small letters."""
     forms = dict[str, str]()
     for one in known:
         for word in _WORD.findall(one):

@@ -117,8 +117,8 @@ class Claim:
 
 
 def claims(encoded: Encoded, context: Context) -> tuple[Claim, ...]:
-    """The values of a response that have tokens, in order; references and absences are compared elsewhere.
-    A plain "is" is one where the passages have a "not" nearby."""
+    """Return the values of a response that have tokens, in order; references and absences are compared
+    elsewhere. A plain "is" is one where the passages have a "not" nearby."""
     response = encoded.response
     known, found = " ".join(context.passages), []
     for sentence in encoded.sentences:
@@ -186,7 +186,7 @@ def _alternatives(value: Value, others: Sequence[Occurrence]) -> tuple[Alternati
 
 
 def _one_scale(one: Value, other: Value) -> bool:
-    """Whether the numbers that are written mean as much: weeks and weeks, not weeks and days."""
+    """Say whether the numbers that are written mean as much: weeks and weeks, not weeks and days."""
     first, second = number_of(one), number_of(other)
     if not first or not second:
         return False
@@ -196,8 +196,8 @@ def _one_scale(one: Value, other: Value) -> bool:
 def contrasts_of(
     encoded: Encoded, context: Context, prompt: PromptReading, logprob: NDArray[Any], tokenizer: Any
 ) -> tuple[Contrast, ...]:
-    """The claims of the response that `prompt` read last, with their alternatives scored by one pass after
-    it; `logprob` (t,) are the response's own log-probabilities."""
+    """Return the claims of the response that `prompt` read last, with their alternatives scored by one pass
+    after it; `logprob` (t,) are the response's own log-probabilities."""
     every = claims(encoded, context)
     branches, rows = list[Branch](), list[tuple[int, int, int, int]]()
     numbered = itertools.groupby(enumerate(every), lambda pair: pair[1].sentence)
@@ -224,8 +224,8 @@ def contrasts_of(
 def _branch(
     encoded: Encoded, claim: Claim, alternative: Alternative, tokenizer: Any
 ) -> tuple[Branch, int, int] | None:
-    """The tokens of an alternative with what follows, the end of the tokens that they replace, and how many
-    are its own; None where they are the response's own tokens."""
+    """Return the tokens of an alternative with what follows, the end of the tokens that they replace, and how
+    many are its own; None where they are the response's own tokens."""
     value = claim.value
     until = min(value.end + TAIL, claim.sentence[1])
     last = int(np.searchsorted([start for start, _ in encoded.response_offsets], until))
@@ -242,8 +242,8 @@ def _branch(
 def first_difference(
     encoded: Encoded, start: int, end: int, other: str, tokenizer: Any
 ) -> tuple[int, int] | None:
-    """The number of the first response token that is another one with `other` in place of the characters
-    `start` to `end`, and that one's id; None where there is no difference."""
+    """Return the number of the first response token that is another one with `other` in place of the
+    characters `start` to `end`, and that one's id; None where there is no difference."""
     first, found = _with_other(encoded, start, end, other, min(end + TAIL, len(encoded.response)), tokenizer)
     ids = found["input_ids"]
     return (first, ids[first]) if first < min(len(ids), len(encoded.response_ids)) else None

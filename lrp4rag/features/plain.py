@@ -102,11 +102,11 @@ class PlainTable:
         return tuple(name for name in self.features if name not in CONTEXT)
 
     def own_column(self, feature: str) -> int:
-        """The number of the token's own column."""
+        """Return the number of the token's own column."""
         return self.features.index(feature)
 
     def columns_of(self, feature: str) -> list[int]:
-        """The numbers of a feature's columns: the token's, and its neighbours' where they are read."""
+        """Return the numbers of a feature's columns: the token's, and its neighbours' where they are read."""
         found, start = [self.own_column(feature)], len(self.features)
         beside = [name for group in self.beside for name in GROUPS[group].names]
         if feature in beside:

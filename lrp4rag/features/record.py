@@ -40,20 +40,20 @@ class Record:
 
     @classmethod
     def of(cls, relevance: Relevance, **more: Any) -> Record:
-        """A record of this relevance, and the other fields by name."""
+        """Return a record of this relevance, and the other fields by name."""
         return cls(relevance.encoded, relevance.reader, relevance=relevance, **more)
 
     def __len__(self) -> int:
         return len(self.encoded.response_ids)
 
     def __getitem__(self, name: str) -> Values:
-        """A signal, in float64; raises `InputError` where it was not extracted."""
+        """Return a signal, in float64; raises `InputError` where it was not extracted."""
         if name not in self.signals:
             raise InputError(f"features need the signal '{name}'; extract it (part reading)")
         return np.asarray(self.signals[name], dtype=np.float64)
 
     def state(self, name: str) -> NDArray[Any]:
-        """An array of the tokens' hidden states; raises `InputError` where it was not extracted."""
+        """Return an array of the tokens' hidden states; raises `InputError` where it was not extracted."""
         if name not in self.states:
             raise InputError(f"features need hidden states ('{name}'); extract them (part reading)")
         return self.states[name]
@@ -82,7 +82,7 @@ class Record:
         return {**self.signals, **claims, **self.states}
 
     def require_relevance(self) -> Relevance:
-        """The relevance; raises `InputError` where none was pushed."""
+        """Return the relevance; raises `InputError` where none was pushed."""
         if self.relevance is None:
             raise InputError("this needs relevance; extract it (part relevance)")
         return self.relevance

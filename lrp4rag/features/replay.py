@@ -105,6 +105,6 @@ def _key(encoded: Encoded) -> tuple[object, ...]:
 
 
 def state_layers(reader: Reader) -> tuple[int, ...]:
-    """The one layer whose states are kept."""
+    """Return the one layer whose states are kept."""
     layers = len(reader.model.get_decoder().layers)
     return (min(round(STATE_DEPTH * layers), layers) - 1,)

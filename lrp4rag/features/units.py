@@ -15,8 +15,8 @@ TOKEN_WINDOW = 17
 def smoothed(
     values: ArrayLike, window: int = TOKEN_WINDOW, until: NDArray[np.integer] | None = None
 ) -> NDArray[np.float64]:
-    """The mean of each token's value and its neighbours', fewer at the ends, over the last axis; of those
-    before the token `until` (t,) of each only, where that is given."""
+    """Return the mean of each token's value and its neighbours', fewer at the ends, over the last axis; of
+    those before the token `until` (t,) of each only, where that is given."""
     given = np.asarray(values)
     sums = np.cumsum(given, axis=-1, dtype=np.float64)
     sums = np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1)
@@ -28,7 +28,7 @@ def smoothed(
 
 
 def sentence_numbers(record: Record) -> NDArray[np.intp]:
-    """The number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
+    """Return the number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
     offsets = record.encoded.response_offsets
     numbers = np.full(len(offsets), -1)
     for k, span in enumerate(record.encoded.sentences):

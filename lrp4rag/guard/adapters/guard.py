@@ -145,7 +145,7 @@ def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:
 
 
 def has_nothing(sources: Sequence[Source]) -> bool:
-    """Whether there is no text to answer from."""
+    """Say whether there is no text to answer from."""
     return not any(one.read.strip() for one in sources)
 
 

@@ -44,8 +44,8 @@ class AnswerJudge:
     def run(
         self, query: str, documents: list[Document], replies: list[ChatMessage] | list[str]
     ) -> dict[str, Any]:
-        """The replies in their order, and the decision on each. Raises `InputError` for a document without
-        text."""
+        """Return the replies in their order, and the decision on each. Raises `InputError` for a document
+        without text."""
         sources, judged = sources_of_documents(documents), []
         for reply in replies:
             message = ChatMessage.from_assistant(reply) if isinstance(reply, str) else reply

@@ -111,7 +111,7 @@ class Coming:
         """Of the answer's message, as far as it has come."""
 
     def wanted(self, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The chunks until the answer is over: what is withheld then is not asked for."""
+        """Yield the chunks until the answer is over: what is withheld then is not asked for."""
         for chunk in chunks:
             yield chunk
             if self._stream is not None and self._stream.over:

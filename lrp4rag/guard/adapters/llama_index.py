@@ -113,7 +113,7 @@ class RetrievalGatePostprocessor(BaseNodePostprocessor):
 
 
 def source_of_node(node: NodeWithScore) -> Source:
-    """The passage that a node is."""
+    """Return the passage that a node is."""
     return source_of(node.node.get_content(), node.node.metadata, score=node.score)
 
 
@@ -137,7 +137,7 @@ class JudgedQueryEngine(BaseQueryEngine):
         return await asyncio.to_thread(self.judged, query_bundle.query_str, answered)
 
     def judged(self, query: str, response: RESPONSE_TYPE) -> RESPONSE_TYPE:
-        """A response of any engine, judged by its source nodes."""
+        """Return a response of any engine, judged by its source nodes."""
         sources = [source_of_node(one) for one in response.source_nodes]
         metadata = dict(response.metadata or {})
         if isinstance(response, StreamingResponse):

@@ -17,8 +17,8 @@ SCORES = ("score", "relevance_score")
 
 
 def source_of(text: str, metadata: Mapping[str, Any] | None = None, *, score: object = None) -> Source:
-    """A passage with what its metadata say of it, under the names that `Source` has. The ids that libraries
-    make tell people nothing, and are not taken."""
+    """Return a passage with what its metadata say of it, under the names that `Source` has. The ids that
+    libraries make tell people nothing, and are not taken."""
     given = metadata or {}
     known = {name: _words(given.get(name)) for name in NAMES}
     known["id"] = next((one for name in IDS if (one := _words(given.get(name)))), None)
@@ -36,7 +36,7 @@ def _score(value: object) -> float | None:
 
 
 def _words(value: object) -> str | None:
-    """A name, a number or a date as text; None for anything else."""
+    """Return a name, a number or a date as text; None for anything else."""
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, str) or _is_number(value) else None

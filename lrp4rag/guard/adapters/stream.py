@@ -68,7 +68,7 @@ class GuardedStream:
         return self._answer.stopped
 
     def run(self, texts: Iterable[str]) -> Iterator[Part]:
-        """All parts of the answer that some texts make; they are taken until it is over."""
+        """Yield all parts of the answer that some texts make; they are taken until it is over."""
         for text in texts if not self.over else ():
             yield from self.feed(text)
             if self.over:
@@ -88,12 +88,12 @@ class GuardedStream:
             yield part
 
     def feed(self, text: str) -> Iterator[Part]:
-        """The parts that end with this text, each judged when it is asked for."""
+        """Return the parts that end with this text, each judged when it is asked for."""
         self._answer.write(text)
         return self._parts()
 
     def end(self) -> Iterator[Part]:
-        """The rest, and at last the decision on the answer as a whole, with what its reader is told."""
+        """Yield the rest, and at last the decision on the answer as a whole, with what its reader is told."""
         self._answer.end()
         yield from self._parts()
         assessment = self._assessment()

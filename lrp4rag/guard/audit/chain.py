@@ -45,7 +45,7 @@ LARGEST = 10_000
 
 
 def open_key(path: Path) -> Ed25519PrivateKey:
-    """The private key in a file, made with its `.pub` where there is none.
+    """Return the private key in a file, made with its `.pub` where there is none.
 
     Raises `InputError` for a file that others can read, that holds no such key, or beside which another
     key's public half lies.
@@ -71,7 +71,8 @@ def open_key(path: Path) -> Ed25519PrivateKey:
 
 
 def open_public_key(path: Path) -> Ed25519PublicKey:
-    """The public key of a file, or of the private key in it. Raises `InputError` for a file with neither."""
+    """Return the public key of a file, or of the private key in it. Raises `InputError` for a file with
+    neither."""
     beside = public_path(path)
     return _read_public(beside if path.suffix != ".pub" and beside.exists() else path)
 
@@ -85,7 +86,7 @@ def public_pem(key: Ed25519PublicKey) -> str:
 
 
 def key_hex(key: Ed25519PublicKey) -> str:
-    """The key's 32 bytes in hexadecimal, as checkpoints name it."""
+    """Return the key's 32 bytes in hexadecimal, as checkpoints name it."""
     return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
@@ -162,7 +163,7 @@ class Checkpoint(BaseModel):
 
     @classmethod
     def stored(cls, text: object) -> Checkpoint:
-        """The checkpoint in a row of its table. Raises `ValueError` for anything else."""
+        """Return the checkpoint in a row of its table. Raises `ValueError` for anything else."""
         return cls.model_validate(read_canonical(text))
 
     @classmethod
@@ -234,7 +235,7 @@ def delete_texts(connection: Connection, which: ColumnElement[bool]) -> int:
 
 
 def named_texts(record: object) -> dict[str, Any]:
-    """The hashes of texts in a record as it is stored; none where it was damaged."""
+    """Return the hashes of texts in a record as it is stored; none where it was damaged."""
     try:
         return dict(read_canonical(record).get("texts", {}))
     except (ValueError, TypeError, AttributeError):

@@ -135,7 +135,7 @@ WRITES = "lrp4rag_writes"
 
 
 def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
-    """The URL to connect to and the file's name for messages; with `create`, the file is made.
+    """Return the URL to connect to and the file's name for messages; with `create`, the file is made.
 
     Raises `InputError` for what is no file, or is not there.
     """
@@ -250,7 +250,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of one writer at a time; on disk, or without effect, when it ends."""
+        """Yield a transaction of one writer at a time; on disk, or without effect, when it ends."""
         if self.read_only:
             raise InputError("this log was opened to be read only", path=self.place)
         with database_errors(self.place), self._writer.begin() as connection:
@@ -258,7 +258,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees the log as it is at one moment."""
+        """Yield a transaction that sees the log as it is at one moment."""
         engine = self.engine
         if not self.is_sqlite:
             engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -276,8 +276,8 @@ class Database:
 
 
 def open_database(url: str | Path, *, read_only: bool = False, create: bool = True) -> Database:
-    """The log at a URL of SQLAlchemy or a path of an SQLite file; with `create`, an empty one is made where
-    there is none.
+    """Return the log at a URL of SQLAlchemy or a path of an SQLite file; with `create`, an empty one is made
+    where there is none.
 
     Raises `InputError` where there is something else, another version's log, or nothing that can be opened.
     """

@@ -27,7 +27,7 @@ _SAFE = 2**53
 
 
 def canonical(value: JSON) -> bytes:
-    """The one spelling of a value. Raises `ValueError` for what JSON cannot hold."""
+    """Return the one spelling of a value. Raises `ValueError` for what JSON cannot hold."""
     return rfc8785.dumps(value)
 
 
@@ -37,8 +37,8 @@ def digest(content: bytes) -> str:
 
 
 def read_canonical(text: object) -> Any:
-    """The value in a text of canonical JSON. Raises `ValueError` for anything else: another spelling of the
-    same value, a key that stands twice, bytes, text that is not UTF-8."""
+    """Return the value in a text of canonical JSON. Raises `ValueError` for anything else: another spelling
+    of the same value, a key that stands twice, bytes, text that is not UTF-8."""
     if not isinstance(text, str):
         raise ValueError("not a text")
     try:
@@ -66,8 +66,8 @@ _SALT = re.compile(r"[0-9a-f]{32}")
 
 
 def salted(text: str) -> dict[str, str]:
-    """The text as it is stored, with a new `salt` of 16 random bytes: once that is erased, the hash in the
-    record says nothing."""
+    """Return the text as it is stored, with a new `salt` of 16 random bytes: once that is erased, the hash in
+    the record says nothing."""
     return {"salt": secrets.token_hex(16), "text": canonical(text).decode()}
 
 
@@ -121,7 +121,7 @@ class Entry:
 
 
 def chained(sequence: int, previous: str, record: dict[str, Any]) -> Entry:
-    """The entry that holds the record, now."""
+    """Return the entry that holds the record, now."""
     time = stamp()
     return Entry(sequence, time, previous, entry_hash(sequence, time, previous, record), record)
 
@@ -135,7 +135,7 @@ def _hashed(sequence: int, time: str, previous: str, record: dict[str, Any]) -> 
 
 
 def row_of(entry: Entry) -> dict[str, Any]:
-    """The entry as a row of its table."""
+    """Return the entry as a row of its table."""
     return {
         **searched(entry.record),
         **{name: getattr(entry, name) for name in ("sequence", "time", "previous", "hash")},
@@ -144,7 +144,7 @@ def row_of(entry: Entry) -> dict[str, Any]:
 
 
 def entry_of(row: Row[Any]) -> Entry:
-    """The entry in a row. Raises `LRP4RAGError` where it does not have its hash."""
+    """Return the entry in a row. Raises `LRP4RAGError` where it does not have its hash."""
     try:
         record = read_canonical(row.record)
         intact = entry_hash(row.sequence, row.time, row.previous, record) == row.hash
@@ -156,7 +156,7 @@ def entry_of(row: Row[Any]) -> Entry:
 
 
 def searched(record: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record that columns repeat."""
+    """Return the fields of a record that columns repeat."""
     kind = record.get("kind")
     subject = {ERASURE: "of", EXPIRY: "before"}.get(str(kind))
     return {"id": record["id"], "kind": kind, "subject": record.get(subject) if subject else None}
@@ -216,7 +216,8 @@ def require_text(name: object, text: object) -> None:
 
 
 def stamp(moment: datetime | None = None) -> str:
-    """A moment (by default now) in UTC, ISO 8601 with microseconds. Texts of it sort as the moments do.
+    """Return a moment (by default now) in UTC, ISO 8601 with microseconds. Texts of it sort as the moments
+    do.
 
     Raises `InputError` for one without a time zone.
     """

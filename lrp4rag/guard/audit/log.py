@@ -69,7 +69,7 @@ class AuditLog:
         read_only: bool = False,
         create: bool = True,
     ) -> AuditLog:
-        """The log at an SQLAlchemy URL, or in an SQLite file; it is made where there is none, unless
+        """Return the log at an SQLAlchemy URL, or in an SQLite file; it is made where there is none, unless
         `create` is false.
 
         `key` is the file of the Ed25519 key that signs checkpoints; with an empty log, it is made as well.
@@ -121,12 +121,12 @@ class AuditLog:
             write_nothing(connection)
 
     def get(self, id: str) -> Entry | None:
-        """The entry with this id, if there is one. Raises `LRP4RAGError` where it was damaged."""
+        """Return the entry with this id, if there is one. Raises `LRP4RAGError` where it was damaged."""
         with self._database.reading() as connection:
             return _find(connection, id)
 
     def texts(self, id: str) -> dict[str, str]:
-        """The texts of an entry by name; none where they were not kept, were erased or have expired.
+        """Return the texts of an entry by name; none where they were not kept, were erased or have expired.
         Raises `LRP4RAGError` for one that was changed.
         """
         with self._database.reading() as connection:
@@ -134,7 +134,8 @@ class AuditLog:
             return {} if entry is None else read_texts(connection, [entry]).get(id, {})
 
     def texts_named(self, name: str, entries: Iterable[Entry]) -> dict[str, str]:
-        """The text of one name of several entries, by their ids, where it is kept. Raises as `texts`."""
+        """Return the text of one name of several entries, by their ids, where it is kept. Raises as
+        `texts`."""
         with self._database.reading() as connection:
             return {id: texts[name] for id, texts in read_texts(connection, entries, name).items()}
 
@@ -146,8 +147,8 @@ class AuditLog:
         kinds: Collection[str] | None = None,
         after: int = 0,
     ) -> Iterator[Entry]:
-        """The entries in order: those not older than a moment, those older than another, those of some kinds,
-        and those after a sequence number."""
+        """Yield the entries in order: those not older than a moment, those older than another, those of some
+        kinds, and those after a sequence number."""
         chosen = select(ENTRIES).order_by(ENTRIES.c.sequence).limit(_PAGE)
         if since is not None:
             chosen = chosen.where(ENTRIES.c.time >= stamp(since))
@@ -164,7 +165,7 @@ class AuditLog:
             after = rows[-1].sequence
 
     def latest(self, kinds: Collection[str], *, before: int | None = None, limit: int = _PAGE) -> list[Entry]:
-        """The last entries of some kinds, or the last before a sequence number, the newest first."""
+        """Return the last entries of some kinds, or the last before a sequence number, the newest first."""
         chosen = select(ENTRIES).where(ENTRIES.c.kind.in_(kinds))
         if before is not None:
             chosen = chosen.where(ENTRIES.c.sequence < before)
@@ -264,7 +265,7 @@ class AuditLog:
         return entry
 
     def _key_in(self, path: Path) -> Ed25519PrivateKey:
-        """The log's key, in a file that is made where log and file are new."""
+        """Return the log's key, in a file that is made where log and file are new."""
         with self._database.reading() as connection:
             if not path.exists():
                 require_empty(connection, path)
@@ -274,7 +275,8 @@ class AuditLog:
 
 
 def _signed(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint:
-    """A checkpoint of the head. Raises `InputError` where another key signed the log since it was opened."""
+    """Return a checkpoint of the head. Raises `InputError` where another key signed the log since it was
+    opened."""
     require_key_of_log(connection, key)
     return add_checkpoint(connection, key)
 

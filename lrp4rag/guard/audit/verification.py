@@ -54,7 +54,7 @@ class Verification:
 
 
 def streamed(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any]]:
-    """The rows, a few of them in memory."""
+    """Return the rows, a few of them in memory."""
     return iter(connection.execute(statement, execution_options={"yield_per": _AT_ONCE}))
 
 
@@ -62,7 +62,7 @@ _COMPARE = "compare it with an export or a backup"
 
 
 def check_entries(connection: Connection, result: Verification) -> Iterator[Problem]:
-    """The problems of all entries in order, each with its texts beside it."""
+    """Yield the problems of all entries in order, each with its texts beside it."""
     joined = (
         select(*ENTRIES.c, TEXTS.c.name, TEXTS.c.salt, TEXTS.c.text)
         .outerjoin(TEXTS, TEXTS.c.id == ENTRIES.c.id)
@@ -82,7 +82,7 @@ def check_entries(connection: Connection, result: Verification) -> Iterator[Prob
 
 
 def check_strays(connection: Connection) -> Iterator[Problem]:
-    """The texts of which there is no entry."""
+    """Yield the texts of which there is no entry."""
     strays = (
         select(TEXTS.c.id, TEXTS.c.name)
         .outerjoin(ENTRIES, ENTRIES.c.id == TEXTS.c.id)
@@ -130,7 +130,7 @@ def _shown(name: object) -> str:
 
 
 def check_checkpoints(connection: Connection, result: Verification) -> Iterator[Problem]:
-    """The problems of all checkpoints in order. Without a key, theirs is the one of the first."""
+    """Yield the problems of all checkpoints in order. Without a key, theirs is the one of the first."""
     previous, expected = NOTHING, 1
     for row in streamed(connection, select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)):
         for what in _check_checkpoint(connection, row, expected, previous, result):
@@ -140,7 +140,7 @@ def check_checkpoints(connection: Connection, result: Verification) -> Iterator[
 
 
 def check_outside(connection: Connection, result: Verification, outside: Checkpoint) -> Iterator[Problem]:
-    """The problems with a checkpoint that was kept elsewhere, read after all others."""
+    """Yield the problems with a checkpoint that was kept elsewhere, read after all others."""
     if not outside.signed or outside.key != (result.key or outside.key):
         yield Problem(None, "the checkpoint kept elsewhere is not of the log's key: give this log's")
         return

@@ -110,7 +110,7 @@ async def _relay(ask: Ask, scope: Scope, body: bytes, send: Send) -> None:
 
 
 def picklable_scope(scope: Scope) -> Scope:
-    """The parts of a request's scope that can be sent to another process."""
+    """Return the parts of a request's scope that can be sent to another process."""
     names = ("type", "asgi", "http_version", "method", "scheme", "path", "raw_path", "query_string")
     parts = {name: scope[name] for name in names if name in scope}
     addresses = {name: scope[name] and tuple(scope[name]) for name in ("client", "server") if name in scope}

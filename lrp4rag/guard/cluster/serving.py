@@ -55,8 +55,8 @@ class Share:
 
 
 def share_of(machines: Sequence[Mapping[str, float]], replicas: int, device: str | None) -> Share:
-    """The share of each replica in the machines' resources: a GPU where there are enough, else the most cores
-    that all can have. Raises `InputError` where there are too few."""
+    """Return the share of each replica in the machines' resources: a GPU where there are enough, else the
+    most cores that all can have. Raises `InputError` where there are too few."""
     gpus = sum(int(machine.get("GPU", 0)) for machine in machines)
     if device is None:
         device = "cuda" if gpus >= replicas else "cpu"
@@ -162,7 +162,8 @@ def log_resources(settings: Settings, machines: Sequence[Mapping[str, float]]) -
 
 
 def replica_settings(settings: Settings, share: Share) -> Settings:
-    """The settings with absolute paths, as replicas run in other folders, and with the one GPU they see."""
+    """Return the settings with absolute paths, as replicas run in other folders, and with the one GPU they
+    see."""
     url = make_url(settings.audit)
     if url.get_backend_name() == "sqlite" and url.database:
         url = url.set(database=str(Path(url.database).absolute()))
@@ -181,7 +182,7 @@ def replica_settings(settings: Settings, share: Share) -> Settings:
 def _deployed(
     serve: Any, settings: Settings, share: Share, load: Load, resources: dict[str, float]
 ) -> Iterator[Any]:
-    """A handle of the replicas. Those of an earlier server on this machine and port are replaced."""
+    """Yield a handle of the replicas. Those of an earlier server on this machine and port are replaced."""
     from ray.serve.config import ProxyLocation
     from ray.serve.schema import LoggingConfig
 

@@ -41,7 +41,7 @@ def joined(address: str | None = None) -> Iterator[None]:
 
 
 def cluster_address(address: str | None) -> str:
-    """The address, or else the environment's; "local" is a new cluster of this machine."""
+    """Return the address, or else the environment's; "local" is a new cluster of this machine."""
     return address or os.environ.get("RAY_ADDRESS") or "local"
 
 
@@ -81,7 +81,7 @@ def worker_errors() -> Iterator[None]:
 
 
 def as_worker_error(error: BaseException) -> LRP4RAGError:
-    """The error of a worker as one of this package."""
+    """Return the error of a worker as one of this package."""
     if isinstance(error, LRP4RAGError):
         return error
     return LRP4RAGError(f"a worker failed: {type(error).__name__}: {first_line(error)}")

@@ -113,7 +113,7 @@ def evaluate(
 def _judgements(
     detector: Model, examples: Sequence[Example], extraction: Extraction, failures: dict[str, str]
 ) -> dict[Example, Judgement]:
-    """The judgement of each example. One with an invalid number joins the `failures`."""
+    """Return the judgement of each example. One with an invalid number joins the `failures`."""
     judgements: dict[Example, Judgement] = {}
     records = stored_records(Rows(extraction.store, tuple(examples)), detector.needs)
     for example, record in zip(examples, track(records, len(examples), "judging responses"), strict=True):
@@ -127,12 +127,12 @@ def _judgements(
 
 
 def _deciding(verdict: Verdict) -> tuple[Unlike, ...]:
-    """The out-of-distribution features for which a verdict abstains."""
+    """Return the out-of-distribution features for which a verdict abstains."""
     return tuple(unlike for unlike in verdict.unlike if unlike.decides)
 
 
 def _parts(generators: NDArray[np.str_]) -> dict[str, Flags]:
-    """The rows of each generator, and of "all" where there are several."""
+    """Return the rows of each generator, and of "all" where there are several."""
     parts = {str(name): generators == name for name in sorted(set(generators))}
     return parts if len(parts) < 2 else {**parts, "all": np.ones(len(generators), dtype=bool)}
 
@@ -144,7 +144,7 @@ def _metrics(
     resamples: int,
     parts: Mapping[str, Flags],
 ) -> dict[str, Metrics]:
-    """The metrics of each part that has a row."""
+    """Return the metrics of each part that has a row."""
     labels, groups = labels_of(rows.examples), groups_of(rows.examples)
     return {
         name: intervals(labels[part], probabilities[part], groups[part], threshold, resamples)
@@ -160,7 +160,7 @@ def _results(
     policy: Policy,
     date: datetime | None,
 ) -> Iterator[Result]:
-    """The result of each example; one that failed is decided on as unavailable."""
+    """Yield the result of each example; one that failed is decided on as unavailable."""
     for example in track(examples, len(examples), "deciding"):
         verdict = verdicts.get(example.id)
         assessment = assess(policy, example, verdict, now=date)

@@ -50,8 +50,8 @@ _OF_VERDICTS = ("auroc", "balanced_accuracy", "accuracy", "precision", "recall",
 
 
 def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[[Scores], Values]:
-    """A function of weights (W, R) of these R results that gives each measure, (W,); NaN where it is not
-    defined. What is measured of verdicts is so on those `among` that have one (default: all)."""
+    """Return a function of weights (W, R) of these R results that gives each measure, (W,); NaN where it is
+    not defined. What is measured of verdicts is so on those `among` that have one (default: all)."""
     judged = np.array([result.flagged is not None for result in results])
     if among is not None:
         judged &= among
@@ -100,7 +100,7 @@ def groups_of(results: Sequence[Result]) -> NDArray[np.str_]:
 
 
 def measures_of(results: Sequence[Result], *, resamples: int = RESAMPLES) -> Metrics:
-    """Each measure with its 95 % bootstrap interval over sources."""
+    """Return each measure with its 95 % bootstrap interval over sources."""
     return intervals_of(Draws.of(groups_of(results), resamples).values(measured(results)))
 
 

@@ -150,8 +150,8 @@ def _require_some(both: object) -> None:
 
 
 def require_gated(names: Collection[str]) -> Collection[str]:
-    """The names, or where there are none those of all measures that can fail; raises `InputError` for one
-    that is no such measure."""
+    """Return the names, or where there are none those of all measures that can fail; raises `InputError` for
+    one that is no such measure."""
     gated = [name for name, measure in MEASURES.items() if measure.gated]
     for name in names:
         if name not in gated:

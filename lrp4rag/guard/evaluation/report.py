@@ -110,7 +110,7 @@ def evaluation_record(
     kinds: Mapping[str, Share],
     measures: Metrics,
 ) -> dict[str, Any]:
-    """The evaluation for machines; a later one can be compared with it (`evaluation.saved`)."""
+    """Return the evaluation for machines; a later one can be compared with it (`evaluation.saved`)."""
     return {
         "format": FORMAT,
         "made_with": dict(made_with),
@@ -145,7 +145,7 @@ def evaluation_record(
 
 
 def render_gate(gate: Gate, baseline: str) -> RenderableType:
-    """The measures side by side, and the outcome in the last line."""
+    """Return the measures side by side, and the outcome in the last line."""
     pairs = gate.pairs
     parts: list[RenderableType] = [
         Text(

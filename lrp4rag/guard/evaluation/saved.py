@@ -70,7 +70,7 @@ def made_with(
 
 
 def written(record: Mapping[str, Any]) -> str:
-    """A record as JSON, with a line for each example, so that two files can be laid side by side."""
+    """Return a record as JSON, with a line for each example, so that two files can be laid side by side."""
     rest = {name: value for name, value in record.items() if name != EXAMPLES}
     head = json.dumps(finite_or_none(rest), indent=2, allow_nan=False).removesuffix("\n}")
     rows = ",\n".join(

@@ -106,9 +106,9 @@ def _groups(drift: Drift) -> Iterator[str]:
 
 
 def _standing_out(drift: Drift, by: str, measure: str) -> list[Change]:
-    """The groups of which a measure got worse by more than that of all groups, the worst first; none where
-    chance alone explains that groups differ. A drift of one topic shows in every generator that answers it,
-    here more and there less: that is no drift of a generator."""
+    """Return the groups of which a measure got worse by more than that of all groups, the worst first; none
+    where chance alone explains that groups differ. A drift of one topic shows in every generator that answers
+    it, here more and there less: that is no drift of a generator."""
     changes = [
         change
         for change in drift.changes

@@ -164,7 +164,7 @@ class Drift:
         return tuple(change for change in self.changes if change.drifted)
 
     def of(self, measure: str, group: Group | None = None) -> Change | None:
-        """The change of a measure, where it was compared."""
+        """Return the change of a measure, where it was compared."""
         return next(
             (change for change in self.changes if (change.measure.name, change.group) == (measure, group)),
             None,
@@ -208,7 +208,7 @@ _Sample = Sequence[float | bool | str]
 
 
 def _samples(baseline: Window, window: Window) -> Iterator[tuple[Measure, Group | None, _Sample, _Sample]]:
-    """The values of each measure, of all answers and of those of each group."""
+    """Yield the values of each measure, of all answers and of those of each group."""
     for measure in MEASURES:
         first, second = (
             part.retrievals if measure.retrieved else part.answers for part in (baseline, window)
@@ -275,13 +275,13 @@ def _weights(changes: Iterable[Change]) -> dict[str, float]:
 
 
 def measure_words(change: Change) -> str:
-    """The measure, of a table with the category that changed most."""
+    """Return the measure, of a table with the category that changed most."""
     name = change.measure.name
     return name if change.category is None else f"{name}: {one_line(change.category, NAME)}"
 
 
 def value_words(measure: Measure, value: float) -> str:
-    """A mean or a proportion."""
+    """Return a mean or a proportion."""
     if measure.kind != "mean":
         return percent(value)
     return number(value, 3 if abs(value) < 10 else 1 if abs(value) < 1000 else 0)

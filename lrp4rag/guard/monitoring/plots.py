@@ -60,8 +60,8 @@ def _windows(drift: Drift) -> tuple[tuple[Sequence[Answer], str, str], ...]:
 def _points(
     drift: Drift, answers: Sequence[Answer], measure: Measure
 ) -> tuple[list[datetime], list[float], list[float]]:
-    """The middle, the mean and half of the 95 % interval of each interval of time with answers enough: whole
-    hours below a day, then whole days."""
+    """Return the middle, the mean and half of the 95 % interval of each interval of time with answers enough:
+    whole hours below a day, then whole days."""
     start = drift.baseline.period.start
     hours = (drift.window.period.end - start) / MOST_POINTS / timedelta(hours=1)
     steps = (1, 2, 3, 6, 12, 24)

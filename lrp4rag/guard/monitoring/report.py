@@ -48,7 +48,7 @@ tbody th { font-weight: 400; color: var(--ink); }
 
 
 def render(drift: Drift) -> RenderableType:
-    """All answers measure by measure, the groups that drifted, and what to do."""
+    """Return all answers measure by measure, the groups that drifted, and what to do."""
     overall = [change for change in drift.changes if change.group is None]
     groups = [change for change in drift.changes if change.group is not None]
     drifted = [change for change in groups if change.drifted]
@@ -70,7 +70,7 @@ def render(drift: Drift) -> RenderableType:
 
 
 def _table(changes: list[Change]) -> Table:
-    """A line for each change, below a line for its group."""
+    """Return a line for each change, below a line for its group."""
     table = Table(box=None, pad_edge=False)
     for name in ("", "baseline", "window", "change [95 %]", "p", ""):
         table.add_column(name, justify="left" if not name else "right", no_wrap=bool(name))
@@ -190,8 +190,8 @@ def _group_words(group: Group | None) -> str:
 
 
 def _cells(change: Change) -> dict[str, str]:
-    """The cells of a change; p-values only where a test could have found anything. A change of proportions
-    is in points, as +7.9 [+4.4, +11.3]."""
+    """Return the cells of a change; p-values only where a test could have found anything. A change of
+    proportions is in points, as +7.9 [+4.4, +11.3]."""
     difference, mean = change.difference, change.measure.kind == "mean"
     size = abs(difference.before)
     digits = 1 if not mean else 3 if size < 10 else 1 if size < 1000 else 0
@@ -229,7 +229,7 @@ def _skipped_words(drift: Drift) -> Iterable[str]:
 
 
 def _assumptions(drift: Drift) -> list[str]:
-    """The assumptions of the p-values."""
+    """Return the assumptions of the p-values."""
     tested = sum(change.difference.varies for change in drift.changes)
     return [
         f"p is that of {tested} tests together (Holm): if nothing drifted, one of them or more is below "

@@ -171,7 +171,7 @@ def _chosen(
 
 
 def _likelihood(answer: Answer) -> float:
-    """The probability that it is hallucinated; 1 for answers without one."""
+    """Return the probability that it is hallucinated; 1 for answers without one."""
     return 1.0 if answer.probability is None else answer.probability
 
 
@@ -183,7 +183,7 @@ _TO_FILL = ("said", "reviewer", "comment")
 
 
 def render(reviews: ReviewList) -> RenderableType:
-    """Each answer with why it is there, and how many there are that are not."""
+    """Return each answer with why it is there, and how many there are that are not."""
     parts: list[RenderableType] = [Text(headline(reviews), style="bold")]
     for number, item in enumerate(reviews.items, start=1):
         parts += _lines(number, item)

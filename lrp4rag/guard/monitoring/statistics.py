@@ -69,8 +69,8 @@ def compare_means(before: Sequence[float], after: Sequence[float]) -> Difference
 
 
 def compare_proportions(before: Share, after: Share) -> Difference:
-    """A chi-squared test, or Fisher's where few are expected; the interval is Newcombe's (1998, method 10).
-    Both need a value or more."""
+    """Return a chi-squared test, or Fisher's where few are expected; the interval is Newcombe's (1998, method
+    10). Both need a value or more."""
     p, test = _counts_test(np.array([[share.part, share.count - share.part] for share in (before, after)]))
     assert before.interval is not None
     assert after.interval is not None
@@ -86,7 +86,8 @@ def compare_proportions(before: Share, after: Share) -> Difference:
 
 
 def compare_tables(before: Mapping[str, int], after: Mapping[str, int]) -> Table:
-    """A chi-squared test of all categories together; rare ones count as one. Both need a value or more."""
+    """Return a chi-squared test of all categories together; rare ones count as one. Both need a value or
+    more."""
     names = sorted(before.keys() | after.keys())
     counts = np.array([[sample.get(name, 0) for name in names] for sample in (before, after)])
     totals = counts.sum(1)
@@ -105,7 +106,7 @@ def compare_tables(before: Mapping[str, int], after: Mapping[str, int]) -> Table
 
 
 def _counts_test(counts: NDArray[np.int64]) -> tuple[float, str]:
-    """The p-value of a table with one row per sample, and the name of the test."""
+    """Return the p-value of a table with one row per sample, and the name of the test."""
     counts = counts[:, counts.sum(0) > 0]
     if counts.shape[1] < 2:
         return 1.0, "chi-squared"
@@ -115,8 +116,8 @@ def _counts_test(counts: NDArray[np.int64]) -> tuple[float, str]:
 
 
 def heterogeneity(differences: Sequence[Difference]) -> float:
-    """The p-value of Cochran's test that the differences of several groups are equal; 1 where fewer than two
-    vary."""
+    """Return the p-value of Cochran's test that the differences of several groups are equal; 1 where fewer
+    than two vary."""
     pairs = [(difference.value, difference.error**-2) for difference in differences if difference.error > 0]
     if len(pairs) < 2:
         return 1.0
@@ -126,8 +127,8 @@ def heterogeneity(differences: Sequence[Difference]) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """The p-values adjusted so that a false alarm among all of them is no likelier than the level that they
-    are compared with (Holm 1979)."""
+    """Return the p-values adjusted so that a false alarm among all of them is no likelier than the level that
+    they are compared with (Holm 1979)."""
     order = np.argsort(p)
     steps = np.asarray(p, dtype=float)[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))

@@ -45,8 +45,8 @@ class Period:
 
 
 def moment(text: str, now: datetime, field: str | None = None) -> datetime:
-    """A moment in UTC: so long ago, or in ISO 8601. Raises `InputError` for anything else, and for what is
-    yet to come."""
+    """Return a moment in UTC: so long ago, or in ISO 8601. Raises `InputError` for anything else, and for
+    what is yet to come."""
     words = text.strip()
     try:
         if (ago := _AGO.fullmatch(words)) is not None:
@@ -181,7 +181,7 @@ def read_window(log: AuditLog, period: Period) -> Window:
 
 
 def answer_of(entry: Entry) -> Answer | None:
-    """The record of an entry; None for one that another version wrote, or that says what cannot be."""
+    """Return the record of an entry; None for one that another version wrote, or that says what cannot be."""
     try:
         return Answer(**{**entry.record, "time": datetime.fromisoformat(entry.time)})
     except (ValidationError, ValueError, TypeError):

@@ -122,8 +122,8 @@ class GuardedAnswer:
             self._due.extend(Pending(*one) for one in self._reading.ready(None))
 
     def next(self) -> Part | Pending | None:
-        """The text or the sentence that is due; None until more comes, and once the answer is stopped. A
-        sentence is due until it is released."""
+        """Return the text or the sentence that is due; None until more comes, and once the answer is stopped.
+        A sentence is due until it is released."""
         if self._pending is not None:
             return self._pending
         if self.over or not self._due:
@@ -147,7 +147,7 @@ class GuardedAnswer:
         return DecidedSentence(piece, decided, judged, checked)
 
     def unavailable(self, pending: Pending) -> DecidedSentence:
-        """The decision on a sentence that could not be judged."""
+        """Return the decision on a sentence that could not be judged."""
         return DecidedSentence(pending.piece, Decided(self.policy.unavailable, "unavailable", "unavailable"))
 
     def _by_status(self, judged: JudgedPiece) -> Decided:
@@ -161,8 +161,8 @@ class GuardedAnswer:
         return of_sentence(self.policy, judged.status, counts)
 
     def release(self, sentence: DecidedSentence) -> Part:
-        """The sentence with its mark, or a notice in its place; a notice is not repeated for the next one.
-        Raises `ValueError` for a sentence that is not due."""
+        """Return the sentence with its mark, or a notice in its place; a notice is not repeated for the next
+        one. Raises `ValueError` for a sentence that is not due."""
         if self._pending is None or sentence.piece is not self._pending.piece:
             raise ValueError("this sentence is not due")
         self._pending = None

@@ -78,7 +78,7 @@ class Assessment:
         }
 
     def words(self) -> DecisionWords:
-        """The decision as reports show it."""
+        """Return the decision as reports show it."""
         measures = {"faithfulness": self.measures.faithfulness, "facts": self.measures.facts}
         return DecisionWords(
             self.decided.action,
@@ -110,7 +110,7 @@ def record_finding(one: Finding) -> dict[str, Any]:
 
 
 def without_words(finding: dict[str, Any]) -> dict[str, Any]:
-    """The record of a finding, less what may quote the answer."""
+    """Return the record of a finding, less what may quote the answer."""
     return {name: finding[name] for name in ("check", "kind", "passages")}
 
 

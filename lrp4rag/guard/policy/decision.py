@@ -62,8 +62,8 @@ class Decided:
 
 
 def decide(policy: Policy, measures: Measures) -> Decided:
-    """The strictest of all that holds: what could not be judged, what sentences are, what checks found, and
-    the band. Of equally strict ones the first."""
+    """Return the strictest of all that holds: what could not be judged, what sentences are, what checks
+    found, and the band. Of equally strict ones the first."""
     holding = [
         *_by_rules(policy, measures, ("null",)),  # nothing to answer from explains what nothing supports
         *_by_claims(policy, measures),
@@ -77,7 +77,7 @@ def decide(policy: Policy, measures: Measures) -> Decided:
 
 
 def strictest(some: Sequence[Decided]) -> Decided:
-    """The first of those that are stricter than all others; raises `ValueError` for none."""
+    """Return the first of those that are stricter than all others; raises `ValueError` for none."""
     return max(some, key=lambda one: ACTIONS.index(one.action))
 
 

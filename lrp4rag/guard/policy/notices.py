@@ -13,13 +13,13 @@ _FENCE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})")
 
 
 def says_nothing(piece: Piece) -> bool:
-    """Whether a piece is white space, or marks of Markdown only."""
+    """Say whether a piece is white space, or marks of Markdown only."""
     return _STRUCTURE.fullmatch(piece.text) is not None
 
 
 def in_place(piece: Piece, notice: str) -> str:
-    """The notice (none where it is empty) with what of the piece is Markdown: the fence that it opens, the
-    row or the item that it is, and the white space after it."""
+    """Return the notice (none where it is empty) with what of the piece is Markdown: the fence that it opens,
+    the row or the item that it is, and the white space after it."""
     text = piece.text
     fence = _FENCE.match(text) if piece.kind == "code" else None
     opened = f"{fence[0]}\n" if fence else ""
@@ -33,7 +33,7 @@ def in_place(piece: Piece, notice: str) -> str:
 
 
 def marked(piece: Piece, mark: str) -> str:
-    """The piece with a mark at its end: in the last cell of a row, and none behind a fence."""
+    """Return the piece with a mark at its end: in the last cell of a row, and none behind a fence."""
     body = piece.text.rstrip()
     gap = piece.text[len(body) :]
     if piece.kind == "code" and _FENCE.match(body):

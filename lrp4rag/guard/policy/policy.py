@@ -123,7 +123,8 @@ class Policy(_Strict):
 
 
 def load_policy(path: Path | None) -> Policy:
-    """The policy in a YAML file, the default one without. Raises `InputError` naming file, line and field."""
+    """Return the policy in a YAML file, the default one without. Raises `InputError` naming file, line and
+    field."""
     return Policy() if path is None else policy_of(read_yaml(path), path)
 
 

@@ -91,13 +91,13 @@ class Texts(BaseModel):
 
 
 def corrected(template: str, one: Contradiction) -> str:
-    """A template of one contradiction, with the white space that it begins with."""
+    """Return a template of one contradiction, with the white space that it begins with."""
     said, instead = one_line(one.text, LONGEST_VALUE), one_line(one.instead, LONGEST_VALUE)
     gap = template[: len(template) - len(template.lstrip())]
     return gap + filled(template, {"said": said, "passage": str(one.passage + 1), "instead": instead})
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with its places filled, white space at its ends and doubled spaces left out."""
+    """Return the template with its places filled, white space at its ends and doubled spaces left out."""
     text = _PLACE.sub(lambda match: values.get(match[1], ""), template)
     return re.sub(r" {2,}", " ", text).strip()

@@ -81,7 +81,7 @@ def title(kind: str) -> str:
 
 
 def rows(record: Record) -> list[tuple[str, ...]]:
-    """The cells of a table by kind, under `HEAD`."""
+    """Return the cells of a table by kind, under `HEAD`."""
     return [(title(kind), *_cells(row)) for kind, row in record["kinds"].items()]
 
 
@@ -97,7 +97,7 @@ def table(record: Record) -> Table:
 
 
 def below(record: Record, least: float) -> list[str]:
-    """The kinds of which a smaller share has passed, in words."""
+    """Return the kinds of which a smaller share has passed, in words."""
     shares = {kind: row["every"]["share"] for kind, row in record["kinds"].items() if kind != ALL}
     return [f"{title(kind)}: {share:.2f}" for kind, share in shares.items() if share < least]
 

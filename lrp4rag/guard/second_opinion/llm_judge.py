@@ -183,7 +183,7 @@ class _Completion(BaseModel):
 
 
 def _content(reply: bytes) -> str:
-    """The text of a completion."""
+    """Return the text of a completion."""
     try:
         return _Completion.model_validate(parse(reply)).choices[0].message.content
     except ValueError:  # pydantic raises one too

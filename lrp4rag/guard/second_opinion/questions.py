@@ -59,7 +59,7 @@ class Answer:
 
 
 def messages(question: str, sources: Sequence[Source], response: str) -> list[dict[str, str]]:
-    """A chat that asks all five at once. What separates its parts is random, and in none of them."""
+    """Return a chat that asks all five at once. What separates its parts is random, and in none of them."""
     parts = [("question", question)]
     parts += [(f"passage {number}", _with_names(one)) for number, one in enumerate(sources, start=1)]
     parts.append(("answer", response))
@@ -77,8 +77,8 @@ def messages(question: str, sources: Sequence[Source], response: str) -> list[di
 
 
 def read_answers(reply: str) -> dict[Name, Answer]:
-    """The questions that a reply answers. What is no JSON answers none; a wrong value, or a reason that is
-    missing or too long, leaves its question unanswered."""
+    """Return the questions that a reply answers. What is no JSON answers none; a wrong value, or a reason
+    that is missing or too long, leaves its question unanswered."""
     try:
         found = parse(_unfenced(reply))
     except ValueError:
@@ -123,5 +123,6 @@ _MARK = re.compile(r"<(?=[|\uff5c/!A-Za-z])|\[(?=/?[A-Z]{2})")
 
 
 def _harmless(text: str) -> str:
-    """The text without control characters, lone surrogates and marks of chats, which a space breaks up."""
+    """Return the text without control characters, lone surrogates and marks of chats, which a space breaks
+    up."""
     return _MARK.sub(lambda found: f"{found[0]} ", visible(text))

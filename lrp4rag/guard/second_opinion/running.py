@@ -55,8 +55,8 @@ class SecondOpinions:
         return self._cases.qsize()
 
     def offer(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> bool:
-        """Whether it is accepted: not where too many wait, or the end has begun. Returns at once; call it in
-        the thread of the event loop."""
+        """Say whether it is accepted: not where too many wait, or the end has begun. Returns at once; call it
+        in the thread of the event loop."""
         try:
             if not self._open:
                 raise asyncio.QueueFull

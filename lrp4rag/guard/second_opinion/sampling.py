@@ -13,7 +13,8 @@ SHORTEST_KEY = 16
 
 
 def lot(key: bytes, decision: str) -> int:
-    """A number below 2^64 for the id of a decision, as if drawn at random, and always the same for a key."""
+    """Return a number below 2^64 for the id of a decision, as if drawn at random, and always the same for a
+    key."""
     digest = hmac.digest(key, decision.encode(errors="surrogatepass"), hashlib.sha256)
     return int.from_bytes(digest[:8])
 

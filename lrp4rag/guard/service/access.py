@@ -30,7 +30,7 @@ LOCAL = "localhost"
 
 
 def new_token() -> tuple[str, str]:
-    """A bearer token, and its hash for the configuration."""
+    """Return a bearer token, and its hash for the configuration."""
     token = secrets.token_urlsafe(32)
     return token, hash_of_token(token)
 
@@ -52,7 +52,7 @@ class Access:
     _answers: Counter[str] = field(default_factory=Counter)
 
     def name_of(self, authorization: str | None) -> str:
-        """The name of a request's token; raises a problem (401) for an unknown one."""
+        """Return the name of a request's token; raises a problem (401) for an unknown one."""
         if not self.tokens:
             return "anyone"
         scheme, _, token = (authorization or "").partition(" ")
@@ -118,14 +118,14 @@ def _authenticate(scope: Scope, access: Access, headers: Headers) -> None:
 
 
 def _host(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     name, _, port = header.rpartition(":")
     name = name if port.isdecimal() and not header.endswith("]") else header
     return name.strip("[]").rstrip(".").lower()
 
 
 def _is_loopback(name: str) -> bool:
-    """Whether only this machine reaches a host of this name or address."""
+    """Say whether only this machine reaches a host of this name or address."""
     if name == LOCAL or name.endswith(f".{LOCAL}"):
         return True
     try:

@@ -32,7 +32,7 @@ ROUTES = APIRouter(route_class=StrictRoute)
 
 
 def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
-    """The ASGI application; the reader is loaded when it starts, unless a `detector` is given."""
+    """Return the ASGI application; the reader is loaded when it starts, unless a `detector` is given."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -58,7 +58,7 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
 
 
 def _listed(entry: Entry) -> dict[str, Any]:
-    """A decision in a list of many."""
+    """Return a decision in a list of many."""
     record = {name: value for name, value in entry.record.items() if name not in ("evidence", "texts")}
     return {"sequence": entry.sequence, "time": entry.time, **record}
 

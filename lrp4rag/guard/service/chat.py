@@ -159,7 +159,7 @@ def _refuse(body: Mapping[str, Any]) -> None:
 
 
 def _question(messages: list[Any]) -> str:
-    """The text of the user's last message; raises a problem where there is none."""
+    """Return the text of the user's last message; raises a problem where there is none."""
     for message in reversed(messages):
         if isinstance(message, dict) and message.get("role") == "user":
             return text_of(message)
@@ -167,7 +167,7 @@ def _question(messages: list[Any]) -> str:
 
 
 def completion(answer: JudgedAnswer, parts: list[RecordedPart], model: str) -> dict[str, Any]:
-    """The whole answer, with the decisions under "lrp4rag"."""
+    """Return the whole answer, with the decisions under "lrp4rag"."""
     text = "".join(part.text for part in parts)
     if answer.assessment is not None and answer.assessment.withheld:
         text = answer.assessment.message
@@ -224,7 +224,7 @@ async def events(
 
 
 def failed(problem: Problem) -> str:
-    """The event by which a stream ends that is not whole."""
+    """Return the event by which a stream ends that is not whole."""
     return _event({"error": problem.error()})
 
 

@@ -178,7 +178,7 @@ def said(kind: Note, word: str, correction: bool | None) -> None:
 
 
 def collected(*, waiting: int, most_waiting: int, reviews: int) -> list[Metric]:
-    """All metrics, with what the server holds now."""
+    """Return all metrics, with what the server holds now."""
     WAITING.set(waiting)
     MOST_WAITING.set(most_waiting)
     REVIEWS_WAITING.set(reviews)
@@ -207,8 +207,8 @@ _OF_THE_PROCESS = "lrp4rag_process_"
 
 
 def joined(replicas: Mapping[str, Iterable[Metric]]) -> bytes:
-    """The metrics of several processes as Prometheus reads them, each sample with the name of its `replica`,
-    and those of the process itself, which is the door before them."""
+    """Return the metrics of several processes as Prometheus reads them, each sample with the name of its
+    `replica`, and those of the process itself, which is the door before them."""
     REPLICAS.set(len(replicas))
     families: dict[str, Metric] = {}
     for replica, metrics in ((DOOR, REGISTRY.collect()), *sorted(replicas.items())):

@@ -31,7 +31,7 @@ Topic = Annotated[
 
 
 def _passage(given: PassageRow) -> PassageRow:
-    """A passage that can be recorded; its texts have no limit of their own."""
+    """Return a passage that can be recorded; its texts have no limit of their own."""
     for text in vars(given).values():
         if isinstance(text, str):
             _encodable(text)

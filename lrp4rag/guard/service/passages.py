@@ -88,7 +88,7 @@ class Template:
 
 
 def passages_in(body: Mapping[str, Any], template: Template | None) -> Found | None:
-    """The passages of a request that does not bring them in our field; None where there are none.
+    """Return the passages of a request that does not bring them in our field; None where there are none.
 
     Raises a problem for what is no document, and for too many.
     """
@@ -107,7 +107,7 @@ def passages_in(body: Mapping[str, Any], template: Template | None) -> Found | N
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message, whose content may be a list of parts."""
+    """Return the text of a message, whose content may be a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content

@@ -35,7 +35,7 @@ class Problem(Exception):  # noqa: N818 - as RFC 9457 calls it
         self.headers, self.more = headers or {}, more
 
     def document(self) -> dict[str, Any]:
-        """The problem document."""
+        """Return the problem document."""
         found = {"type": "about:blank", "title": self.title, "status": self.status, **self.more}
         found |= {"detail": self.detail} if self.detail else {}
         return found | {"error": self.error()}

@@ -34,7 +34,7 @@ OTHER = "other"
 
 
 def new_id() -> str:
-    """A random id of a decision or an answer, which tells nothing."""
+    """Return a random id of a decision or an answer, which tells nothing."""
     return secrets.token_hex(12)
 
 
@@ -167,7 +167,7 @@ def texts_of(question: str, passages: Iterable[str], response: str | None = None
 
 
 def results_of(assessment: Assessment | None) -> dict[str, Any]:
-    """The measures and findings that an assessment is made of."""
+    """Return the measures and findings that an assessment is made of."""
     return {
         "probability": assessment and assessment.measures.probability,
         "faithfulness": assessment and assessment.measures.faithfulness,
@@ -179,13 +179,13 @@ def results_of(assessment: Assessment | None) -> dict[str, Any]:
 
 
 def counted(findings: Iterable[Finding]) -> dict[str, int]:
-    """The number of findings of each kind, without their words: they may quote a request."""
+    """Return the number of findings of each kind, without their words: they may quote a request."""
     return dict(Counter(f"{finding.check}: {finding.kind}" for finding in findings))
 
 
 def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[SuspectSpan]) -> dict[str, Any]:
-    """Which characters of an answer are suspect, and which of the passages contradict or resemble them, for
-    a reviewer. Numbers only; passages count from 1."""
+    """Return which characters of an answer are suspect, and which of the passages contradict or resemble
+    them, for a reviewer. Numbers only; passages count from 1."""
     return {
         "sentences": [
             {

@@ -84,8 +84,8 @@ def _head_bytes(scope: Scope) -> int:
 
 
 async def json_of(request: Request, *, invalid: int = 400) -> Any:
-    """The body; raises a problem (415) where it is not sent as JSON, since a browser sends any other type to
-    any server for any web site, and one of the status `invalid` for broken JSON."""
+    """Return the body; raises a problem (415) where it is not sent as JSON, since a browser sends any other
+    type to any server for any web site, and one of the status `invalid` for broken JSON."""
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -121,7 +121,7 @@ class _ParsedRequest(Request):
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of the work; it is cancelled, and a problem raised, where the client goes before."""
+    """Return the result of the work; it is cancelled, and a problem raised, where the client goes before."""
     task = asyncio.ensure_future(work)
     try:
         while not (await asyncio.wait({task}, timeout=LOOKS_EVERY))[0]:

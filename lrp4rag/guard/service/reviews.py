@@ -81,7 +81,7 @@ class FeedbackRequest(BaseModel):
 
 
 def corrects(said: Said, record: Mapping[str, Any]) -> bool | None:
-    """Whether a person says the opposite of a decision; None where one of the two leaves open whether the
+    """Say whether a person says the opposite of a decision; None where one of the two leaves open whether the
     answer is grounded."""
     if said == "unclear" or row_of(record["reason"]).open or record.get("rule") == "rules.null":
         return None
@@ -108,7 +108,8 @@ class Queue:
 
 
 def last_said(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
-    """The last record of what was said of each decision, by its id: a reviewer's word before a user's."""
+    """Return the last record of what was said of each decision, by its id: a reviewer's word before a
+    user's."""
     said: dict[str, dict[str, Any]] = {}
     for entry in entries:
         of = str(entry.record.get("of"))
@@ -127,8 +128,8 @@ def labelled(log: AuditLog) -> Iterator[Example]:
 
 
 def passages_of(texts: Mapping[str, str]) -> list[str]:
-    """The passages among the texts of an answer, in their order; the log has texts in that of their names,
-    which puts passage 10 before passage 2."""
+    """Return the passages among the texts of an answer, in their order; the log has texts in that of their
+    names, which puts passage 10 before passage 2."""
     numbers = [name.removeprefix(PASSAGE) for name in texts if name.startswith(PASSAGE)]
     return [texts[f"{PASSAGE}{one}"] for one in sorted(filter(str.isdecimal, numbers), key=int)]
 

@@ -44,7 +44,7 @@ class Upstream(Protocol):
         ...
 
     async def models(self) -> list[str]:
-        """The names of its models; raises a problem (502) where it does not answer."""
+        """Return the names of its models; raises a problem (502) where it does not answer."""
         ...
 
 
@@ -90,7 +90,7 @@ class HttpUpstream:
 
 @asynccontextmanager
 async def http_upstream(settings: Settings) -> AsyncIterator[HttpUpstream]:
-    """The upstream of the settings, with its key."""
+    """Yield the upstream of the settings, with its key."""
     key, headers = settings.upstream_key, {"Accept-Encoding": "identity"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key.get_secret_value()}"
@@ -216,7 +216,7 @@ def _finish(given: Any) -> str | None:
 
 
 def _usage(given: Any) -> dict[str, int] | None:
-    """The counts in it."""
+    """Return the counts in it."""
     if not isinstance(given, dict):
         return None
     counts = {name: given.get(name) for name in COUNTS}
@@ -224,8 +224,8 @@ def _usage(given: Any) -> dict[str, int] | None:
 
 
 def _whole_characters(text: str) -> tuple[str, str]:
-    """The text, and the first half of a surrogate pair at its end, whose other half is still to come; a half
-    that stands alone is replaced."""
+    """Return the text, and the first half of a surrogate pair at its end, whose other half is still to come;
+    a half that stands alone is replaced."""
     half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
     whole = text[: len(text) - len(half)]
     return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), half

@@ -93,8 +93,8 @@ class Case(BaseModel):
 
 
 def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[Case]:
-    """The cases of a JSONL file, of all files of the package without one; of some `kinds` only, where any are
-    named. Raises `InputError` naming file, line and field, and for a kind that there is not."""
+    """Return the cases of a JSONL file, of all files of the package without one; of some `kinds` only, where
+    any are named. Raises `InputError` naming file, line and field, and for a kind that there is not."""
     files = [path] if path is not None else [_FOLDER / f"{kind}.jsonl" for kind in KINDS]
     cases = [case for file in files for case in _read(file)]
     names = list(dict.fromkeys(case.kind for case in cases))
