@@ -37,6 +37,7 @@ from tests.lrp.checks import (
 )
 from tests.lrp.detached import detached, gradient_times_input, mixture_of_experts, reference_rows
 from tests.lrp.entry_points import ENTRY_POINTS, FEW, assert_agree
+from tests.lrp.llama_reference import llama_rows
 from tests.lrp.tiny_families import build
 from tests.tiny import random_tokens
 
@@ -98,27 +99,37 @@ def test_pull_is_the_adjoint_of_push(name: str, composite: str) -> None:
             assert rows[j, j] != 0
 
 
-@families
+@pytest.mark.parametrize(
+    ("name", "layer"), [*((name, 2) for name in NAMES), *((name, 1) for name in SOME_NAMES)]
+)
 @composites
-def test_relevance_at_a_layer_agrees_with_the_reference(name: str, composite: str) -> None:
-    tokens, logits, expected = reference_of(name, composite, layer=2)
+def test_relevance_at_a_layer_agrees_with_the_reference(name: str, composite: str, layer: int) -> None:
+    tokens, logits, expected = reference_of(name, composite, layer=layer)
     weights = random_weights(2, 21)
     with relevance_mode(model_of(name), composite) as flow:
-        assert_close(flow.pull(tokens, all_columns=True, layer=2), expected, 1e-10)
-        assert_close(flow.push(tokens, weights, layer=2), weights @ expected.T, 1e-10)
+        assert_close(flow.pull(tokens, all_columns=True, layer=layer), expected, 1e-10)
+        assert_close(flow.push(tokens, weights, layer=layer), weights @ expected.T, 1e-10)
         assert_close(flow.explained_logits, logits, 1e-10)
 
 
 @families
 def test_cp_lrp_alone_conserves_where_there_are_no_biases(name: str) -> None:
-    """And composites differ, or one that changed nothing would pass for another."""
-    logits = reference_of(name, "cp_lrp")[1]
-    relevance = [reference_of(name, composite)[2] for composite in COMPOSITES]
+    """At every layer. And composites differ, or one that changed nothing would pass for another."""
+    model, tokens, relevance = model_of(name), random_tokens(17, 5), []
+    for composite in COMPOSITES:
+        with relevance_mode(model, composite) as flow:
+            relevance.append(flow.pull(tokens, all_columns=True))
+            conserves = composite == "cp_lrp" and name not in BIASED
+            assert torch.allclose(relevance[-1].sum(1), flow.explained_logits, rtol=1e-6) == conserves
     for first, second in itertools.combinations(relevance, 2):
         assert (first - second).abs().max() > 0.05 * second.abs().max()
-    for composite, rows in zip(COMPOSITES, relevance, strict=True):
-        conserves = composite == "cp_lrp" and name not in BIASED
-        assert torch.allclose(rows.sum(1), logits, rtol=1e-6) == conserves
+    with relevance_mode(model, "cp_lrp") as flow:
+        for layer in range(len(model.model.layers)):
+            total = flow.pull(tokens, all_columns=True, layer=layer).sum(1)
+            if name in BIASED:
+                assert (total - flow.explained_logits).abs().max() > 0.01
+            else:
+                assert_close(total, flow.explained_logits, 1e-6)
 
 
 @composites
@@ -153,6 +164,15 @@ def test_it_computes_what_the_model_does_and_restores_it(name: str) -> None:
     with pytest.raises(IndexError), detached(model, "attnlrp"):
         model(torch.tensor([[97]]))  # no such token
     assert state_of(model) == before
+
+
+@pytest.mark.parametrize("name", ["llama", "llama_biased"])
+@composites
+def test_it_agrees_with_a_llama_from_scratch(name: str, composite: str) -> None:
+    tokens, logits, relevance = reference_of(name, composite)
+    expected = llama_rows(model_of(name), tokens.prompt_ids, tokens.response_ids, composite)
+    assert_close(logits, expected[0], 1e-10)
+    assert_close(relevance, expected[1], 1e-10)
 
 
 @families
