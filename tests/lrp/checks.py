@@ -20,9 +20,6 @@ families = pytest.mark.parametrize("name", NAMES)
 # One with sliding layers, one with experts, one with odd norms and soft caps; `test_families` has them all.
 SOME_NAMES = ("qwen3", "mixtral", "gemma2")
 some_families = pytest.mark.parametrize("name", SOME_NAMES)
-some_families_and_composites = pytest.mark.parametrize(
-    ("name", "composite"), list(zip(SOME_NAMES, COMPOSITES, strict=True))
-)
 
 # Where `cp_lrp` does not sum to the logit: a bias is a source of its own.
 BIASED = {"llama_biased", "qwen2"}

@@ -7,11 +7,12 @@ import torch
 
 from lrp4rag.lrp import check_conservation, relevance_mode
 from tests.lrp import tiny_families
-from tests.lrp.checks import BIASED, families, model_of, some_families_and_composites, state_of
+from tests.lrp.checks import BIASED, composites, families, model_of, some_families, state_of
 from tests.tiny import random_tokens
 
 
-@some_families_and_composites
+@some_families
+@composites
 def test_the_steps_account_for_everything(name: str, composite: str) -> None:
     """They lead without a gap from the logit to the sum of relevance over all columns."""
     model, tokens = model_of(name), random_tokens(17, 5)

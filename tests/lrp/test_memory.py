@@ -14,10 +14,11 @@ from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import tiny_families
 from tests.lrp.checks import (
     assert_close,
+    composites,
     model_of,
     random_weights,
     reference_of,
-    some_families_and_composites,
+    some_families,
     state_of,
 )
 from tests.lrp.entry_points import FEW, assert_agree
@@ -30,7 +31,8 @@ SIZES = {
 }
 
 
-@some_families_and_composites
+@some_families
+@composites
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_sizes_do_not_change_the_result(name: str, composite: str, sizes: Sizes) -> None:
     tokens, _, expected = reference_of(name, composite, 9, 3)  # more than the families' windows

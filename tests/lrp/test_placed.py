@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import accelerate
+import numpy as np
 import pytest
 import torch
 
-from lrp4rag.lrp import recording, relevance_mode
+from lrp4rag.lrp import Target, recording, relevance_mode, stream
 from lrp4rag.lrp.memory import Budget, Sizes
 from lrp4rag.reader.placement import devices_of, input_device, is_away, visiting_bytes, weight_of
 from lrp4rag.util.errors import LRP4RAGError
@@ -19,6 +20,7 @@ from tests.lrp.entry_points import assert_agree
 from tests.tiny import Tokens, random_tokens, tiny_llama
 
 TOKENS = random_tokens(13, 5)
+TARGETS = [Target("response"), Target("largest"), Target("mean"), Target("response", (3,))]
 
 
 def on_disk(model: Any, folder: Path, *kept: str) -> Any:
@@ -38,11 +40,18 @@ def assert_reads_as(placed: Any, name: str, composite: str = "attnlrp") -> None:
     with relevance_mode(placed, composite) as flow:
         assert_agree(flow, tokens, expected)
         prompt, weights = tokens.prompt_ids, random_weights(2, 17)
+        read, deeper = flow.read(tokens, weights, TARGETS), flow.pull(tokens, layer=1)
+        streamed = [token.relevance for token in stream(flow, prompt, weights, max_new_tokens=3)]
         with recording(flow, weights) as record:
             ids = torch.tensor([prompt])
             output = placed.generate(ids, stopping_criteria=[record], max_new_tokens=3, do_sample=False)
         written = Tokens(prompt, tuple(output[0, 17:].tolist()))
         assert_close(torch.from_numpy(record.relevance[:, 0]), flow.push(written, weights).float(), 1e-5)
+    with relevance_mode(model_of(name), composite) as flow:
+        assert_close(read, flow.read(tokens, weights, TARGETS), 1e-12)
+        assert_close(deeper, flow.pull(tokens, layer=1), 1e-12)
+        relevance = flow.push(written, weights).float()
+        assert_close(torch.from_numpy(np.stack(streamed, 1)), relevance, 1e-5)
     assert [is_away(module) for module in placed.modules()] == before
 
 

@@ -1,14 +1,49 @@
-"""Where tangents join; a cache grows and branches."""
+"""Padded batches and shared prompts give what the loop gives; a cache grows and branches."""
 
 from __future__ import annotations
 
 import torch
 from transformers import DynamicCache
 
-from lrp4rag.lrp import cache, prefix
+from lrp4rag.lrp import cache, prefix, relevance_mode
 from lrp4rag.lrp.cache import fork, new_cache
 from lrp4rag.reader.placement import cache_option
-from tests.tiny import random_tokens
+from tests.lrp.checks import assert_close, composites, model_of, random_weights, some_families
+from tests.tiny import Tokens, random_tokens
+
+
+@some_families
+@composites
+def test_a_padded_batch_equals_the_loop(name: str, composite: str) -> None:
+    """In the order of the examples, also of more than are read at once."""
+    batch = [random_tokens(n, t) for n, t in ((19, 4), (8, 6), (25, 1), (3, 2))]
+    weights = [
+        random_weights(count, len(tokens.prompt_ids))
+        for count, tokens in zip((2, 3, 1, 2), batch, strict=True)
+    ]
+    with relevance_mode(model_of(name), composite) as flow:
+        loop = [flow.push(tokens, tangents) for tokens, tangents in zip(batch, weights, strict=True)]
+        for at_once in (3, 4):
+            for actual, expected in zip(flow.push_batch(batch, weights, at_once=at_once), loop, strict=True):
+                assert_close(actual, expected, 1e-6)
+
+
+@some_families
+@composites
+def test_responses_that_share_a_prompt_equal_the_loop(name: str, composite: str, monkeypatch) -> None:
+    """Tangents join where they begin: all at once, one after the other, later, and out of order."""
+    monkeypatch.setattr(prefix, "STAGE", 4)
+    prompt = random_tokens(19, 1).prompt_ids
+    batch = [Tokens(prompt, random_tokens(1, t, seed=t).response_ids) for t in (6, 1, 3)]
+    weights = random_weights(5, 19)
+    staged = weights.clone()
+    for row, start in enumerate((0, 3, 9, 9, 17)):
+        staged[row, :start] = 0
+    with relevance_mode(model_of(name), composite) as flow:
+        for tangents in (weights, staged, staged[1:], staged.flip(0)):
+            loop = [flow.push(tokens, tangents) for tokens in batch]
+            for actual, expected in zip(flow.push_shared(batch, tangents), loop, strict=True):
+                assert_close(actual, expected, 1e-6)
 
 
 def test_stages_end_with_all_tangents(monkeypatch) -> None:

@@ -23,6 +23,7 @@ pytest.importorskip("torchao", reason="quantised models need: pip install 'lrp4r
 pytest.importorskip("bitsandbytes", reason="quantised models need: pip install 'lrp4rag[quantised]'")
 
 from lrp4rag.lrp import relevance_mode
+from lrp4rag.lrp.readout import kernel_matrix
 from lrp4rag.lrp.streaming import stream
 from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import quantise
@@ -94,7 +95,7 @@ def test_an_untied_or_tied_head_does_not_matter(head: bool, tied: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "quantised_by", "tolerance"),
     [
-        *((name, nf4, BFLOAT16) for name in ("qwen2", "gemma2", "qwen3_moe")),
+        *((name, nf4, BFLOAT16) for name in NAMES),
         *(("qwen2", kernel, EIGHT_BITS) for kernel in (llm_int8, dynamic_int8)),
     ],
 )
@@ -114,6 +115,19 @@ def test_other_targets_read_a_quantised_head(quantised_by) -> None:
     with relevance_mode(quantised) as flow:
         tolerance = EIGHT_BITS if quantised_by is llm_int8 else FLOAT32
         assert_close(flow.read(TOKENS, random_weights(2, 17), targets), expected, tolerance)
+
+
+@pytest.mark.parametrize("quantised_by", [int8, exact_nf4, double_nf4, llm_int8])
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_matrix_of_a_kernel(quantised_by, biased: bool) -> None:
+    """Packed bytes are no weights, though any tensor of them says that it can be dequantised."""
+    layers = nn.Module()
+    layers.body, layers.lm_head = nn.Linear(64, 320, bias=biased), nn.Linear(64, 4)
+    quantised = quantised_by(layers).body
+    expected = quantise.dequantised(quantised).clone()
+    actual = kernel_matrix(quantised, 64, torch.float32, torch.device("cpu"))
+    # LLM.int8 scales in float16.
+    assert_close(actual, expected, 1e-3 if quantised_by is llm_int8 else 1e-6)
 
 
 @exact_kernels

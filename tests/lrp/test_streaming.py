@@ -9,7 +9,7 @@ import torch
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.streaming import Sampling, recording, running_below, stream
 from lrp4rag.util.errors import InputError, LRP4RAGError
-from tests.lrp.checks import model_of, random_weights, some_families, some_families_and_composites, state_of
+from tests.lrp.checks import composites, model_of, random_weights, some_families, state_of
 from tests.tiny import Tokens, random_tokens
 
 PROMPT = random_tokens(19, 1).prompt_ids
@@ -27,7 +27,8 @@ def assert_equal(actual: np.ndarray, expected: torch.Tensor) -> None:
     assert error < 1e-5
 
 
-@some_families_and_composites
+@some_families
+@composites
 def test_stream_and_recording_equal_generation_and_the_replay_of_it(name: str, composite: str) -> None:
     model, weights = model_of(name), random_weights(3, 19)
     expected = generate(model)

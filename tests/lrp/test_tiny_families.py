@@ -65,3 +65,16 @@ def test_logits_are_finite_and_in_float64_and_the_window_is_short(name: str) -> 
 def test_every_option_changes_the_logits(name: str, change: dict[str, Any]) -> None:
     difference = (logits_of(build(name, **change), IDS) - own_logits(name)).abs()
     assert difference.max() > 0.1
+
+
+@pytest.mark.parametrize("name", ["qwen3_moe", "mixtral"])
+def test_experts_differ_and_all_are_used(name: str) -> None:
+    model = model_of(name)
+    used: list[Tensor] = []
+    block = model.model.layers[0].mlp
+    hook = block.gate.register_forward_hook(lambda _module, _inputs, output: used.append(output[2]))
+    logits_of(model, IDS)
+    hook.remove()
+    assert len(used[0].unique()) == model.config.num_experts
+    weights = block.experts.gate_up_proj.flatten(1)
+    assert torch.cdist(weights, weights).fill_diagonal_(torch.inf).min() > 1
