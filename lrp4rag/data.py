@@ -319,7 +319,7 @@ _TASKS = {
     "Summary": "the text",
     "Data2txt": "an object, which the prompt has between { and }",
 }
-"""What the source of each task must be."""
+"""The form of the source, by task."""
 
 
 def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str, list[str]]:

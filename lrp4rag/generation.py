@@ -1,7 +1,8 @@
-"""`generate`: a response with its relevance, token by token. What `lrp4rag generate` calls.
+"""`generate`: a response with its relevance, token by token. Generate a response, with the relevance of each
+token.
 
-The tangents of the prompt's segments are in the key/value cache, so each token comes with its
-relevance at once; see `lrp4rag.lrp.stream`.
+The tangents of the prompt's segments are in the key/value cache, so each token comes with its relevance at
+once; see `lrp4rag.lrp.stream`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from lrp4rag.util.errors import InputError
 
 CALIBRATION_FOLDS = 5
 MOST_STEPS = 1000
-"""Of a logistic regression, which takes some hundred where columns say nearly the same."""
+"""Iterations of a logistic regression, which takes some hundred for nearly collinear columns."""
 
 Labels = NDArray[np.bool_]
 Scores = NDArray[np.float64]

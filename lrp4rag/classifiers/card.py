@@ -46,7 +46,7 @@ Metrics = dict[str, Interval]
 
 
 class ModelInput(_Frozen):
-    """What a kind of model reads, as the card tells it. A subclass per kind is known by its `kind`."""
+    """The input of a kind of model, as the card records it. A subclass per kind is known by its `kind`."""
 
     kinds: ClassVar[dict[str, type[ModelInput]]] = {}
 
@@ -157,7 +157,7 @@ class Selection(_Frozen):
 
 
 class Training(_Frozen):
-    """Where the rows came from. `sources` are content hashes: `evaluate` refuses rows it has seen."""
+    """The source of the rows. `sources` are content hashes: `evaluate` refuses rows it has seen."""
 
     data_hash: str
     generators: dict[str, Count]

@@ -1,4 +1,5 @@
-"""What the sentences of a response state, and which of their values a passage has otherwise."""
+"""Find the values of a response that a passage has otherwise, and classify its sentences by what they
+state."""
 
 from __future__ import annotations
 
@@ -142,7 +143,7 @@ def _is_part(found: re.Match[str], passage: int, value: Value, context: Context)
 
 
 def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | None:
-    """How a quantity that no passage has follows from those that one has."""
+    """Compute a quantity that no passage has from those that one has."""
     if claim.support or claim.value.kind != "quantity":
         return None
     return computed(
@@ -167,7 +168,7 @@ def computed_values(record: Record, response: str) -> tuple[Computed, ...]:
 def _others(
     claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record
 ) -> Iterator[tuple[Occurrence, float]]:
-    """Where passages have another value, and the margin of that; the one with the largest margin first. A
+    """Yield the places with another value and its margin, the largest margin first. A
     place that shares no word with the value's surroundings is about something else."""
     if claim.value.kind != "polarity":
         for one in scored:

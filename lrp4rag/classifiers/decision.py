@@ -26,13 +26,13 @@ Names = NDArray[np.str_]
 TOPS = (1, 3, 10)
 """Numbers of a sentence's highest tokens: a wrong number is one, a hallucinated clause about ten."""
 COMPARED = ("contradicted", "margin", "similarity", "unsupported")
-"""What is known of the values of a sentence that a passage has otherwise (see `contradiction.compared`)."""
+"""Columns of a sentence's contradicted values (see `contradiction.compared`)."""
 COLUMNS = (
     *(f"highest {top} by themselves" for top in TOPS),
     *(f"highest {top} among neighbours" for top in TOPS),
     *COMPARED,
 )
-"""Of a claim; the log odds of its tokens are those up to the sentence's end."""
+"""Columns of a claim; the log odds of its tokens are those up to the sentence's end."""
 PENALTY = 0.01
 """Of the regressions: this times half the square of the weights of standardised columns is added to the mean
 loss."""
@@ -60,7 +60,7 @@ class DecisionRule:
     shifts: dict[str, Bounded] = field(default_factory=dict)
 
     def shift(self, generator: str | None) -> float:
-        """What a generator adds to the log odds; 0 where it is unknown."""
+        """Return the shift of the log odds by a generator; 0 for an unknown one."""
         return self.shifts.get(generator or "", 0.0)
 
     def claims(self, columns: Scores, generator: str | None = None) -> Scores:
@@ -68,7 +68,7 @@ class DecisionRule:
         return self.claims_by(columns, np.full(len(columns), generator or ""))
 
     def claims_by(self, columns: Scores, generators: Names) -> Scores:
-        """The same of claims by several `generators`, (S,; "" for unknown)."""
+        """Return the probabilities of claims by several `generators`, (S,; "" for unknown)."""
         shifts = np.array([self.shift(name) for name in generators])
         found: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
         return found

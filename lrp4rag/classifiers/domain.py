@@ -101,7 +101,7 @@ def ends_in(record: Record) -> Numbers:
 
 
 def ranges(records: Iterable[Record]) -> dict[str, Range]:
-    """What the training responses are like, up to the end of each of their sentences."""
+    """Ranges of the training responses, up to the end of each of their sentences."""
     values: dict[str, list[Values]] = {name: [] for name in FACETS}
     for record in records:
         ends = ends_in(record)

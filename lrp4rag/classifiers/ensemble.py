@@ -111,7 +111,7 @@ def _drawn(flags: Flags, rows: Numbers, most: int, seed: int) -> Numbers:
 
 
 class BaseModel(Protocol):
-    """What scores tokens by their features in one block, as a `Network` does."""
+    """A base model: it scores tokens by their features in one block, as a `Network` does."""
 
     def log_odds(self, inputs: Table) -> Scores: ...
 

@@ -75,7 +75,7 @@ class ThresholdClassifier(BinaryClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """How far each mean is below the threshold, (rows,), on the scale of (0, 1)."""
+        """Return how far each mean is below the threshold, (rows,), on the scale of (0, 1)."""
         check_is_fitted(self)
         rows = validate_data(self, X, allow_nd=True, reset=False)
         return self.threshold_ - self._scaled(flattened(rows).mean(1, dtype=np.float64))

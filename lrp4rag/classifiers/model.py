@@ -47,7 +47,7 @@ class Model(ABC):
     card: Card
     _: KW_ONLY
     prevalence: float | None = None
-    """Of hallucinated responses, where probabilities are meant for another one than the card's."""
+    """The proportion of hallucinated responses that probabilities are meant for, if not the card's."""
 
     kinds: ClassVar[dict[str, type[Model]]] = {}
     """The subclasses, by their `kind`."""
@@ -86,7 +86,7 @@ class Model(ABC):
         return ()
 
     def replay(self, reader: Reader, flow: Flow) -> Replay:
-        """What reads the records that it scores, where they have relevance."""
+        """The replay that computes the relevance it scores, if it reads relevance."""
         return RelevanceReplay(reader, flow, self.needs)
 
     @property
@@ -149,7 +149,7 @@ class Model(ABC):
         return shifted(assessment, shift)
 
     def at(self, point: str | float) -> Self:
-        """The same at an operating point of its card, or at a target false-positive rate (0 to 1).
+        """Return the model at an operating point of its card, or at a target false-positive rate (0 to 1).
 
         Raises `InputError` for a point that the card does not have.
         """

@@ -35,12 +35,12 @@ class TokenModel(Model):
 
     @property
     def input(self) -> TokenInput:
-        """What the card tells of it."""
+        """Its description in the card."""
         return cast(TokenInput, self.card.input)
 
     @property
     def blocks(self) -> Mapping[str, Block]:
-        """What the ensemble reads."""
+        """The blocks that the ensemble reads."""
         return self.input.blocks
 
     @property

@@ -27,7 +27,7 @@ class VectorModel(Model):
 
     @property
     def input(self) -> VectorInput:
-        """What the card tells of it."""
+        """Its description in the card."""
         return cast(VectorInput, self.card.input)
 
     @property

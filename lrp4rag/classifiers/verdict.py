@@ -24,7 +24,8 @@ from lrp4rag.util.text import whole_words
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What passage `passage` (an index) has in place of characters `start` to `end` of the response, `text`.
+    """The value of passage `passage` (an index) that contradicts characters `start` to `end` of the response,
+    `text`.
 
     It has `instead`, at its characters `passage_start` to `passage_end`. `margin` is by how many nats the
     reader finds that likelier, with what follows, and `relevance` the contrastive relevance of the passage,
@@ -196,7 +197,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assessment:
-    """What a model says of one response.
+    """A model's judgement of one response.
 
     * `probability`: that it is hallucinated, None where it states nothing; `shift` is what its known
       generator added to the log odds.
@@ -216,7 +217,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What a verdict shows beside the judgement.
+    """The evidence that a verdict shows beside the judgement.
 
     * `nearest`: the nearest sentence of the passages, of each sentence; `computed`: values that follow.
     * `reasons`: the features that moved it.
@@ -345,7 +346,7 @@ class Judgement:
         )
 
     def _facets(self) -> Iterator[Unlike]:
-        """What is unlike the training data, without that of sentences that state nothing."""
+        """The features outside the training data's range, without those of sentences that state nothing."""
         for facets, status in zip(self.unlike, self.statuses, strict=False):
             if status != "states nothing":
                 yield from facets

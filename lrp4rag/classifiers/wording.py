@@ -47,8 +47,8 @@ class Supposed:
 
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """What only the question of a prompt supposes; `example` has the question as the passages would have
-    it."""
+    """A false premise: a value that only the question has; `example` has the question as the passages would
+    have it."""
 
     example: Example
     supposed: tuple[Supposed, ...]
@@ -63,7 +63,7 @@ class Premise:
 
 
 def premise_of(example: Example) -> Premise | None:
-    """None where the question supposes nothing that the passages have otherwise."""
+    """None if the passages contradict nothing that the question supposes."""
     asked = any(span.kind == "question" for span in example.spans)
     supposed = _supposed(example.question, example.passages) if asked else ()
     return Premise(_as_passages_say(example, supposed), supposed) if supposed else None

@@ -66,7 +66,8 @@ NAMES = tuple(one.name for one in FEATURES)
 
 
 def claim_features(record: Record) -> Values:
-    """(`FEATURES`, t). Where a token belongs to two values, that which is no polarity word, or the first."""
+    """(`FEATURES`, t). Of two values that share a token, the one that is not a polarity word, or the
+    first."""
     context = record.context
     table = np.zeros((len(record), len(FEATURES)))
     similarities: dict[tuple[int, int], list[float]] = {}

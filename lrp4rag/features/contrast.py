@@ -34,7 +34,7 @@ TAIL = 25
 """Characters after a value that are scored with it, those of its sentence only: a response that is still
 being written has no others."""
 ALTERNATIVES, FEWER = 4, 2
-"""Of one value, those that stand in the most similar surroundings; fewer where the passages support it."""
+"""Alternatives of one value, in the most similar surroundings; fewer if the passages support it."""
 MOST_VALUES, MOST_TOKENS = 8, 128
 """Of one sentence: values without support come first, words with an opposite last."""
 

@@ -60,7 +60,7 @@ class Record:
 
     @cached_property
     def context(self) -> Context:
-        """What the response is compared with."""
+        """The passages that the response is compared with."""
         return self.prompt or context_of(self.encoded)
 
     @cached_property

@@ -29,7 +29,7 @@ _LOADING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guarded:
-    """What is done with an answer: `shown` is what its reader gets.
+    """The decision on an answer: `shown` is what its reader gets.
 
     `probability` is that it is hallucinated, None where it could not be judged, and `why` says why not;
     `sentences` are its sentences as JSON values; `verdict` is there for an answer that was judged whole.
@@ -76,7 +76,7 @@ class Guard:
         self, detector: Detector | str | Path = "default", policy: Policy | str | Path | None = None
     ) -> None:
         """`detector` is bundled, a folder, or loaded; `policy` may be the path of its file. Raises
-        `InputError` naming file, line and field for a policy that is none."""
+        `InputError` naming file, line and field for an invalid policy."""
         self._given = detector
         self.policy = policy if isinstance(policy, Policy) else _policy_at(policy)
 
@@ -150,13 +150,13 @@ def has_nothing(sources: Sequence[Source]) -> bool:
 
 
 def require_text(given: object, field: str) -> None:
-    """Raise `InputError` for what is no text."""
+    """Raise `InputError` unless it is a text."""
     if not isinstance(given, str):
         raise InputError(f"a text is needed, not {type(given).__name__}", field=field)
 
 
 def why_not(error: Exception) -> str:
-    """Why there is no verdict; only our own messages are known to quote nobody."""
+    """Word why there is no verdict; only our own messages surely quote nobody."""
     return str(error) if isinstance(error, InputError) else f"failed: {type(error).__name__}"
 
 

@@ -57,9 +57,9 @@ class AnswerJudge:
 
 @component
 class JudgedChatGenerator:
-    """What another generator writes, judged by the query and the documents. A `streaming_callback` gets each
+    """Judge the replies of another generator by the query and the documents. A `streaming_callback` gets each
     sentence when it has ended and is judged. The decision is under "lrp4rag" in the meta of chunks and of the
-    reply. Where no document is fit to answer from, the generator is not asked."""
+    reply. If no document is fit to answer from, the generator is not called."""
 
     def __init__(
         self, chat_generator: ChatGenerator, detector: str = "default", policy: str | None = None

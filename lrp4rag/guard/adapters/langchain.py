@@ -62,7 +62,7 @@ def text_of(given: object) -> str:
 
 
 def require_mapping(given: object) -> Mapping[str, Any]:
-    """Raise `InputError` for what is no output of a chain with several keys, such as an answer alone."""
+    """Raise `InputError` unless it is the output of a chain with several keys; an answer alone is not."""
     if not isinstance(given, Mapping):
         raise InputError(
             f"a dict with question, documents and answer is needed, not {type(given).__name__}: begin the "
@@ -81,7 +81,7 @@ class Origin:
 
     @classmethod
     def of(cls, answer: object) -> Origin:
-        """Both are unknown of what is no message."""
+        """Both are None for anything but a message."""
         if not isinstance(answer, BaseMessage):
             return cls()
         return cls(answer.id, answer.usage_metadata if isinstance(answer, AIMessage) else None)
@@ -108,7 +108,7 @@ class Coming:
         self._known, self._waiting = AddableDict(), ""
         self._stream: GuardedStream | None = None
         self.origin = Origin()
-        """Of the answer's message, as far as it has come."""
+        """The origin of the answer's message, so far."""
 
     def wanted(self, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield the chunks until the answer is over: what is withheld then is not asked for."""

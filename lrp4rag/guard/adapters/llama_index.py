@@ -102,7 +102,7 @@ class RetrievalGatePostprocessor(BaseNodePostprocessor):
         return RetrievalGate(self.minimum, self.time_zone)
 
     def decide(self, nodes: Sequence[NodeWithScore], query: str) -> GateResult:
-        """What is kept and dropped, by the numbers of the nodes from 0, and why."""
+        """The nodes that are kept and dropped, by their numbers from 0, with the reasons."""
         return self._gate().decide(CheckInput(query, tuple(source_of_node(one) for one in nodes)))
 
     def _postprocess_nodes(

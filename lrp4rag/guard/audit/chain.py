@@ -283,8 +283,8 @@ def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint
 
 def require_key_of_log(connection: Connection, key: Ed25519PrivateKey) -> None:
     """Raise `InputError` for another key than the one that signed the log's first checkpoint: a log has one
-    key, so that its checkpoints would count as forged. A checkpoint that is none any more names no key; that
-    it was changed is for `verify` to tell."""
+    key, so that its checkpoints would count as forged. A damaged checkpoint names no key; `verify` reports
+    the damage."""
     first = connection.scalar(select(CHECKPOINTS.c.checkpoint).order_by(CHECKPOINTS.c.number).limit(1))
     try:
         named = None if first is None else Checkpoint.stored(first).key

@@ -137,7 +137,7 @@ WRITES = "lrp4rag_writes"
 def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
     """Return the URL to connect to and the file's name for messages; with `create`, the file is made.
 
-    Raises `InputError` for what is no file, or is not there.
+    Raises `InputError` unless it is a file that exists.
     """
     name = url.database or ""
     if name in ("", ":memory:"):

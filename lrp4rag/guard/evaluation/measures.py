@@ -51,7 +51,7 @@ _OF_VERDICTS = ("auroc", "balanced_accuracy", "accuracy", "precision", "recall",
 
 def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[[Scores], Values]:
     """Return a function of weights (W, R) of these R results that gives each measure, (W,); NaN where it is
-    not defined. What is measured of verdicts is so on those `among` that have one (default: all)."""
+    not defined. Measures of verdicts count the results `among` that have one (default: all)."""
     judged = np.array([result.flagged is not None for result in results])
     if among is not None:
         judged &= among

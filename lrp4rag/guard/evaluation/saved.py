@@ -33,7 +33,7 @@ class Saved(BaseModel):
 
 
 def read_saved(path: Path) -> Saved:
-    """Raises `InputError` naming the field for what is no baseline, or of another format."""
+    """Raises `InputError` naming the field of an invalid baseline, or of one in another format."""
     what = "a baseline of this command"
     try:
         record = read_record(path, what)

@@ -1,4 +1,4 @@
-"""What is done with an answer, from served to withheld, and what its reader is told."""
+"""Decide what happens to an answer, from serving to withholding, and the words that its reader gets."""
 
 from lrp4rag.guard.policy.answer import GuardedAnswer as GuardedAnswer
 from lrp4rag.guard.policy.assessment import Assessment as Assessment

@@ -89,7 +89,7 @@ class GuardedAnswer:
         self.judged: list[JudgedPiece] = []
         """The sentences that could be judged, in the order of the answer."""
         self.actions: Counter[Action] = Counter()
-        """How many sentences were released by each action."""
+        """Sentences released, by action."""
         self.missed = False
         """Whether a sentence could not be judged."""
         self.shown = ""
@@ -210,7 +210,7 @@ class GuardedAnswer:
         return assess(self.policy, self._reading.example.with_response(self.text), verdict)
 
     def assess_unjudged(self) -> Assessment:
-        """Decide on an answer of which there is no verdict."""
+        """Decide on an answer without a verdict."""
         return self.unfit or assess_unjudged(self.policy, self.question, self.sources)
 
     def conclude(self, assessment: Assessment) -> str:

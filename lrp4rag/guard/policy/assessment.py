@@ -56,7 +56,7 @@ class Assessment:
         return self.decided.action in WITHHELD
 
     def shown(self, response: str) -> str:
-        """What the reader of the answer gets."""
+        """The text that the reader of the answer gets."""
         if self.withheld:
             return self.message
         return f"{response.rstrip()}\n\n{self.message}" if self.message else response
@@ -142,7 +142,7 @@ def assess(
 def assess_passages(
     policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
 ) -> Assessment | None:
-    """What is said in the place of an answer, before one is written: where the gate finds no passage that is
+    """Decide on a question before an answer is written: where the gate finds no passage that is
     fit to answer from, and the policy withholds then. None where an answer may be written."""
     checked = _gated(policy, question, sources, now)
     decided = rule_of(policy, checked, "null")
@@ -177,7 +177,7 @@ def _worded(
     measures: Measures,
     checked: Checked,
 ) -> Assessment:
-    """What was decided, with the closest sources and the policy's words."""
+    """Add the closest sources and the policy's words to a decision."""
     closest = _closest(sources, verdict)
     told = () if verdict is None else verdict.contradictions
     names = [sources[number] for number in closest]
@@ -186,7 +186,8 @@ def _worded(
 
 
 def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:
-    """What the policy decides on. A response without a word has nothing to judge: it has no verdict."""
+    """Measure what the policy decides on. A response without a word has nothing to judge: it has no
+    verdict."""
     found: frozenset[Kind] = frozenset(
         kind
         for kind, check in CHECK_OF.items()
@@ -212,7 +213,8 @@ def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measure
 
 
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
-    """What sentences rest on, then the best scores; unscored passages in their order. None without text."""
+    """Order the passages by the sentences that rest on them, then by score; unscored ones keep their order.
+    None without text."""
     rests = [] if verdict is None else [one.passage for one in verdict.sentences if one.passage is not None]
     written = [k for k, source in enumerate(sources) if source.text.strip()]
     order = sorted(written, key=lambda k: (-rests.count(k), -(sources[k].score or 0.0), k))
@@ -221,7 +223,7 @@ def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int,
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What the reader of an answer is told, in the policy's words."""
+    """The message to the reader of an answer, in the policy's words."""
 
     policy: Policy
     decided: Decided
@@ -269,8 +271,8 @@ class _Words:
 
 
 def contradictions_told(policy: Policy, some: Iterable[Contradiction]) -> str:
-    """What the answer and a passage say, of `MOST_TOLD` at most: The answer says “30 days”; passage 1 says
-    “14 days”."""
+    """Word what the answer and a passage say, of `MOST_TOLD` contradictions at most: The answer says “30
+    days”; passage 1 says “14 days”."""
     told = [corrected(policy.texts.instead, one) for one in some]
     return " ".join(list(dict.fromkeys(told))[:MOST_TOLD])
 

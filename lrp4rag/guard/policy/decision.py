@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a policy decides on.
+    """The measures that a policy decides on.
 
     * `judged`: whether there is a verdict. `probability` that the response is hallucinated, None where it
       states nothing or was not judged; `hallucinated` is the verdict.
@@ -40,7 +40,7 @@ class Measures:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How many of its sentences have each of these statuses, as records have it."""
+        """Its sentences by status, as records have them."""
         return {
             "supported": self.supported,
             "contradicted": self.contradicted,
@@ -54,7 +54,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is done, and why; `rule` names the rule of the policy that decided."""
+    """A decision: the action, its reason, and the rule of the policy that decided."""
 
     action: Action
     reason: Reason
@@ -63,7 +63,7 @@ class Decided:
 
 def decide(policy: Policy, measures: Measures) -> Decided:
     """Return the strictest of all that holds: what could not be judged, what sentences are, what checks
-    found, and the band. Of equally strict ones the first."""
+    found, and the band. The first of equally strict ones."""
     holding = [
         *_by_rules(policy, measures, ("null",)),  # nothing to answer from explains what nothing supports
         *_by_claims(policy, measures),
@@ -103,7 +103,7 @@ def _by_claims(policy: Policy, measures: Measures) -> Iterator[Decided]:
 def _by_rules(
     policy: Policy, measures: Measures, kinds: Iterable[Kind] = tuple(CHECK_OF)
 ) -> Iterator[Decided]:
-    """What checks found of some kinds."""
+    """Yield the decisions on findings of some kinds."""
     for kind in kinds:
         action: Action | None = getattr(policy.rules, kind)
         if action is not None and CHECK_OF[kind] in policy.checks and kind in measures.found:
@@ -111,7 +111,7 @@ def _by_rules(
 
 
 def _unfinished(policy: Policy, measures: Measures) -> Iterator[Decided]:
-    """What a check could not look for may be there."""
+    """Yield a decision for each check that did not finish: it may have had a finding."""
     for check in sorted(measures.unavailable):
         if check in policy.checks:
             yield Decided(policy.unavailable, "unavailable", f"checks.{check}")
@@ -140,8 +140,8 @@ def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) ->
 
 
 def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:
-    """What the policy says where checks found some of these kinds, without looking at anything else: the
-    strictest. None where nothing is wrong."""
+    """Decide by the checks' findings of these kinds alone: the
+    strictest. None for none."""
     found = frozenset(kind for kind in kinds if checked.of(CHECK_OF[kind], kind))
     measures = Measures(found=found, unavailable=frozenset(checked.unavailable))
     holding = [*_by_rules(policy, measures), *_unfinished(policy, measures)]

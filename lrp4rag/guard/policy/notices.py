@@ -1,4 +1,4 @@
-"""What stands in the place of withheld text, so that the Markdown around it stays whole."""
+"""Put notices in the place of withheld text, so that the Markdown around it stays whole."""
 
 from __future__ import annotations
 

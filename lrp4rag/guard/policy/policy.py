@@ -23,7 +23,7 @@ each other; withhold until a reviewer decides; withhold."""
 ACTIONS: tuple[Action, ...] = ("serve", "mark", "disclose", "escalate", "withhold")
 """From the mildest to the strictest."""
 Alarm = Literal["mark", "disclose", "escalate", "withhold"]
-"""What can be done with what is flagged, or could not be judged: it is never served unmarked."""
+"""Actions for flagged or unjudged answers: it is never served unmarked."""
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 """By which nobody sees what was written."""
 
@@ -33,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class Claims(_Strict):
-    """What is done by the statuses of an answer's sentences. In a stream, each sentence is decided on as the
+    """Actions by the statuses of an answer's sentences. In a stream, each sentence is decided on as the
     answer up to its end would be."""
 
     contradicted: Alarm = Field(default="disclose", description="A passage has another value.")
@@ -53,7 +53,7 @@ class Band(_Strict):
 
 
 class Rules(_Strict):
-    """What is done where a check finds something; without an action there is no rule."""
+    """Actions on the findings of checks; without an action there is no rule."""
 
     null: Action | None = Field(default="withhold", description="No passage is fit to answer from.")
     fabricated: Action | None = Field(default="withhold", description="A citation of what was not retrieved.")
@@ -72,10 +72,10 @@ class Rules(_Strict):
 
 
 class Sentences(_Strict):
-    """What else is done with the sentences of a stream."""
+    """Settings for the sentences of a stream."""
 
     stop_after: Positive | None = None
-    """The stream stops after so many sentences were withheld."""
+    """Withheld sentences after which the stream stops."""
 
 
 class Policy(_Strict):
@@ -83,17 +83,19 @@ class Policy(_Strict):
     judged. What is flagged, or has no verdict, is never served unmarked."""
 
     name: str = Field(default="balanced", max_length=100, description="For people.")
-    rules: Rules = Field(default=Rules(), description="What is done where a check finds something.")
-    claims: Claims = Field(default=Claims(), description="What is done by the statuses of sentences.")
+    rules: Rules = Field(default=Rules(), description="Actions on the findings of checks.")
+    claims: Claims = Field(default=Claims(), description="Actions by the statuses of sentences.")
     bands: tuple[Band, ...] = Field(default=(), max_length=100)
-    """What is done by shares of supported sentences and facts as well."""
-    sentences: Sentences = Field(default=Sentences(), description="What is done with sentences of streams.")
-    abstained: Alarm = Field(default="withhold", description="What is unlike the training data.")
-    unavailable: Alarm = Field(default="withhold", description="What could not be judged.")
+    """Actions by shares of supported sentences and facts as well."""
+    sentences: Sentences = Field(default=Sentences(), description="Settings for sentences of streams.")
+    abstained: Alarm = Field(default="withhold", description="Action on an answer unlike the training data.")
+    unavailable: Alarm = Field(
+        default="withhold", description="Action on an answer that could not be judged."
+    )
     checks: dict[str, dict[str, Any]] = {name: {} for name in CHECKS}
     """The checks that run, and their settings."""
     budget: Number = Field(default=2.0, gt=0, le=60, description="Seconds of a check.")
-    texts: Texts = Field(default=Texts(), description="What readers of an answer are told.")
+    texts: Texts = Field(default=Texts(), description="Texts for the readers of an answer.")
 
     @field_validator("bands")
     @classmethod

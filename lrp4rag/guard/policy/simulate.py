@@ -1,4 +1,4 @@
-"""What a policy does to many answers: how many it serves, and at which errors where labels tell."""
+"""Simulate a policy on many answers: how many it serves, and at which errors where labels tell."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a policy does: the share that is served, that of the served answers that is hallucinated, and that
-    of the faithful answers that is withheld."""
+    """The outcome of a policy: the share that is served, that of the served answers that is hallucinated, and
+    that of the faithful answers that is withheld."""
 
     served: Share
     hallucinated: Share
@@ -80,13 +80,13 @@ def outcome(rows: Iterable[Row]) -> Outcome:
 
 
 def by_generator(rows: Sequence[Row]) -> dict[str, Outcome]:
-    """The same for each generator that is known, in the order of their names."""
+    """Simulate the policies for each known generator, in the order of their names."""
     names = sorted({row.generator for row in rows if row.generator is not None})
     return {name: outcome(row for row in rows if row.generator == name) for name in names}
 
 
 class Simulation:
-    """What policies do to the same answers, beside serving all and withholding what the detector flags."""
+    """Simulate policies on the same answers, beside serving all and withholding what the detector flags."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._policies = policies

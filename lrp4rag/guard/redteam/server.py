@@ -86,7 +86,7 @@ class ServerTarget:
         client: httpx.Client | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises `InputError` for what is no address."""
+        """Raises `InputError` for an invalid address."""
         try:
             address = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:

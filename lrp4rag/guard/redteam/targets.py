@@ -49,7 +49,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A case, and what the target does with it; without an answer, `error` says why there is none."""
+    """A case with the target's answer to it; without an answer, `error` says why."""
 
     case: Case
     answered: Answered | None

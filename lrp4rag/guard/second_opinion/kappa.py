@@ -35,7 +35,7 @@ class Agreement:
 
     @property
     def answers(self) -> int:
-        """How many the figures rest on."""
+        """Pairs that the figures rest on."""
         return sum(self.table.values())
 
 

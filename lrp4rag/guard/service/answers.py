@@ -37,7 +37,7 @@ class RecordedPart:
     sentence: DecidedSentence | None = None
 
     def extension(self) -> dict[str, Any]:
-        """What the client is told of it."""
+        """The record of it that the client gets."""
         decision: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
         return decision if self.sentence is None else decision | self.sentence.record()
 
@@ -63,7 +63,7 @@ class JudgedAnswer:
 
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[RecordedPart]:
         """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
-        raises where it cannot be written. What was not judged by then does not leave."""
+        raises where it cannot be written. Text not judged by then is not released."""
         with self.server.access.answering(self.by):
             async with aclosing(self._parts(deltas)) as parts:
                 async for part in parts:

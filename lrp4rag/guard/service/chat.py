@@ -119,7 +119,7 @@ async def models(server: Server, client: Client) -> dict[str, Any]:
 
 
 def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], Extension, Example]:
-    """What is sent to the upstream, what the request brings for us, and what the answer is judged by.
+    """Split a request into the upstream's body, our extension, and the passages and question to judge by.
 
     Raises a problem for what cannot be judged.
     """
