@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.classifiers import ensemble
+from lrp4rag.reader import load_reader
+from tests.cli.plain_detector import plain_detector
 from tests.reader.test_quantised_reader import config_of
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
@@ -78,6 +80,13 @@ def test_it_judges_by_that_reader_and_refuses_the_plain_one(
     assert f"quantised: {WORDS[kind]}" in said
     assert "this is reader plain" in said
     assert "detector for this one" in said
+
+
+def test_a_detector_of_the_plain_reader_refuses_it(run, quantised, data, plain, tmp_path) -> None:
+    folder = plain_detector(load_reader(str(plain), device="cpu")).save(tmp_path / "d")
+    assert "quantised" not in run("card", folder, "--markdown").stdout
+    command = ["analyse", data, "--id", "bridge-1", "--detector", folder, "--reader", quantised]
+    assert "quantised: " in " ".join(run(*command, "--device", "cpu", code=2).stderr.split())
 
 
 def test_it_has_no_r_prompt_but_a_matrix(run, quantised, data, tmp_path) -> None:

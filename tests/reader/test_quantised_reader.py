@@ -24,7 +24,7 @@ from tests.lrp.checks import assert_close
 from tests.tiny import bridge_example, save_tiny_reader
 
 HINT = "quantised models need: pip install 'lrp4rag[quantised]'"
-KINDS = ("bitsandbytes", "torchao")
+KINDS = ("bitsandbytes", "bitsandbytes-double", "torchao")
 
 
 def config_of(kind: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def test_a_gguf_file_is_converted_and_hashed_once(
     # Another file is another reader, also under the same name.
     other = save_tiny_gguf(tmp_path / "tiny.gguf", seed=1)
     assert resolve(str(other)) != folder
+
+
+def test_the_note_of_a_conversion_is_complete(cache: Path, tmp_path: Path) -> None:
+    """Size and SHA-256 of every file, by which a damaged one is seen."""
+    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+    folder = resolve(str(gguf))
+    note = json.loads((folder / "lrp4rag_files.json").read_text())
+    assert (note["name"], note["gguf"]) == ("tiny.gguf", hashlib.sha256(gguf.read_bytes()).hexdigest())
+    assert note["files"] == {
+        path.name: {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for path in folder.iterdir()
+        if path.name != "lrp4rag_files.json"
+    }
 
 
 def test_a_gguf_reader_has_the_files_weights_tokenizer_and_hash(cache: Path, tmp_path: Path) -> None:
