@@ -17,10 +17,10 @@ import torch
 
 from benchmarks.command import SETTINGS, OutputFile, count, exit_codes, gigabytes
 from benchmarks.harness import apart, forget_peak, peak_resident, seconds
+from experiments.cache import Cache
 from experiments.systems.baseline import NOTHING
-from experiments.systems.comparison.compare import read_costs
-from experiments.systems.comparison.folds import sample_of
-from experiments.systems.comparison.ours import BUNDLED
+from experiments.systems.comparison import read_costs
+from experiments.systems.folds import BUNDLED, sample_of
 from experiments.systems.registry import BASELINES
 from experiments.systems.resources import Resources
 from lrp4rag.classifiers import Model
@@ -44,16 +44,16 @@ def call_of(name: str, rows: Rows, learn: np.ndarray, resources: Resources) -> C
         detector = Model.load(BUNDLED[name])
         return lambda k: analyse(rows.examples[k], resources.reader, detector)
     baseline = BASELINES[name]
-    scorer = baseline.fit(rows.select(learn), resources)
-    if scorer.chosen == NOTHING and not any(
-        one.asked for one in scorer.score(rows.select(learn[:1]), resources)
-    ):
-        return None
+    fitted = baseline.fit(rows.select(learn), resources)
+    if fitted.chosen == NOTHING:
+        measured = fitted.read(rows.select(learn[:1]), resources).measurements
+        if not any(one.asked for one in measured):
+            return None
 
     def judge(k: int) -> None:
         if baseline.facts.needs:
             states_of(rows, k, resources)
-        scorer.score(rows.select([k]), resources.uncached)
+        fitted.read(rows.select([k]), resources.uncached)
 
     return judge
 
@@ -78,7 +78,7 @@ def forward(rows: Rows, k: int, resources: Resources) -> None:
 
 def measure(name: str, store: Path, responses: int) -> dict[str, Any] | None:
     """None for a system that learned nothing, and judges nothing."""
-    rows, resources = Rows.open(store), Resources(store / "baselines")
+    rows, resources = Rows.open(store), Resources(Cache.open())
     split = folds_of(tokens_of(rows, {}), ONCE)[0]
     learn = split.train[np.isin(split.train, sample_of(rows, SOURCES))]
     judged = split.test[np.isin(split.test, sample_of(rows))]
@@ -116,7 +116,7 @@ def known_costs(out: Path, conditions: str) -> dict[str, dict[str, Any]]:
 def main(store: Path, out: Path | None, systems: tuple[str, ...], responses: int) -> None:
     """Cost of one response, for every system."""
     conditions = (
-        f"{Resources().choices.reader} in {fastest_dtype(check_device(None))}, "
+        f"{Resources().choice.name} in {fastest_dtype(check_device(None))}, "
         f"{torch.get_num_threads()} threads, median of {responses}"
     )
     with exit_codes():

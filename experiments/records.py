@@ -53,14 +53,15 @@ def _floats_changed(value: Any, change: Callable[[float], float]) -> Any:
 
 
 def from_json(kind: Any, data: Any) -> Any:
-    """What `to_json` wrote of a value of this type. None among the elements of an array becomes NaN.
+    """What `to_json` wrote of a value of this type, without fields that the type no longer has. None among
+    the elements of an array becomes NaN.
 
     Raises one of `UNREADABLE` for data of another type.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        return kind(**{name: from_json(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
+        return kind(**{name: from_json(hints[name], item) for name, item in data.items() if name in hints})  # type: ignore[operator]
     if origin is np.ndarray:
         (scalar,) = get_args(inner[1])
         return np.array(_adapter(list).validate_python(data), dtype=scalar)

@@ -14,10 +14,10 @@ from benchmarks.elsewhere.judging import CONTROLS, LENGTH, NOVEL, OURS
 from benchmarks.elsewhere.measures import NOVEL_WORD, PREVALENCE, WITH_VERDICT, Figures
 from benchmarks.elsewhere.sets import FREE, HALUEVAL, NEAR, PAIRS, SETS, WICE
 from benchmarks.pages import write_page
-from experiments.claim import PAGE
 from experiments.figures.results import bounds
 from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
 from experiments.records import rounded, to_json
+from experiments.results import PAGE
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import difference, percent_interval, with_interval

@@ -1,9 +1,10 @@
-"""Metrics of cross-validation, drawn: each value with its interval."""
+"""Results of cross-validation, drawn: each value with its interval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log10
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from experiments.figures.style import (
@@ -29,11 +31,19 @@ from experiments.metrics import Reliability
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import METRICS, bracketed
+from lrp4rag.training.localisation import ALL
 
 Values = NDArray[np.float64]
 Kind = Literal["detector", "control"]
 KINDS: dict[Kind, str] = {"detector": DETECTOR, "control": CONTROL}
 PUBLISHED_LENGTH = 220  # the paper's best for the SVM
+LEAST = 0.01  # plain forwards: what costs next to nothing is drawn here
+LABEL_GAP = 0.014  # of AUROC, between labels
+LABEL_WIDTH = 0.9  # of a label, in powers of ten
+_DIAMOND: dict[str, Any] = {"marker": "D", "ls": "", "mfc": "none", "mec": PUBLISHED}
+
+ByGenerator = Mapping[str, Mapping[str, Interval]]
+"""AUROC by generator and detector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +183,198 @@ def calibration_error(line: Reliability) -> float:
     return float(np.average(gaps, weights=line.count[used]))
 
 
+def draw_curve(curve: Mapping[int, Mapping[str, Metrics]]) -> Figure:
+    """AUROC by the number of sources that models learned from, a line a generator."""
+    sizes = sorted(curve)
+    names = next(iter(curve.values()))
+    with themed():
+        drawn = blank((6.4, 4.0))
+        ax = drawn.subplots()
+        draw_intervals(ax, sizes, {name: [curve[size][name]["auroc"] for size in sizes] for name in names})
+        ax.set(xscale="log", xlabel="sources learned from", ylabel="AUROC of responses")
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.minorticks_off()
+        ax.legend(frameon=False)
+        return drawn
+
+
+def draw_cost(aurocs: ByGenerator, forwards: Mapping[str, float]) -> Figure:
+    """Dots of each generator over the plain forwards of a few detectors, which are named above."""
+    ways = sorted(forwards, key=forwards.__getitem__)
+    with themed():
+        drawn = blank((6.4, 4.0))
+        ax = drawn.subplots()
+        places = [forwards[way] for way in ways]
+        dots = {name: [values[way] for way in ways] for name, values in aurocs.items()}
+        draw_intervals(ax, places, dots, joined=False)
+        places = sorted(set(places))
+        for k, place in enumerate(places):
+            words = ", ".join(way for way in ways if forwards[way] == place)
+            height = 1.02 + 0.06 * (k % 3)  # so that what costs nearly the same does not overlap
+            side = "right" if k and k == len(places) - 1 else "center"
+            ax.annotate(words, (place, height), xycoords=("data", "axes fraction"), ha=side, color="0.4")
+        ax.set(xlabel="plain forwards of the reader", ylabel="AUROC of responses", xlim=(0, None))
+        ax.legend(frameon=False, loc="lower right")
+        return drawn
+
+
+def draw_systems(aurocs: ByGenerator, forwards: Mapping[str, float], ours: tuple[str, ...]) -> Figure:
+    """A panel a generator, a named dot a system at its plain forwards; `ours` stand out."""
+    with themed():
+        drawn = blank((10.0, 0.6 + 4.6 * len(aurocs)))
+        axes = drawn.subplots(len(aurocs), 1, squeeze=False, sharex=True)[:, 0]
+        for ax, (generator, values) in zip(axes, aurocs.items(), strict=True):
+            _systems(ax, values, forwards, ours)
+            ax.set_title(label(generator))
+            ax.set(ylabel="AUROC of responses")
+        axes[-1].set(xlabel=f"plain forwards of the reader (those below {LEAST:g} are drawn there)")
+        return drawn
+
+
+def draw_epochs(
+    epochs: Sequence[int], lines: Mapping[str, Sequence[Interval]], beside: str, value: Interval
+) -> Figure:
+    """A line a name, each value with its interval; `beside` names a value of another training."""
+    with themed():
+        drawn = blank((6.4, 4.0))
+        ax = drawn.subplots()
+        draw_intervals(ax, epochs, lines)
+        if value.value is not None:
+            ax.axhline(value.value, color=CONTROL, lw=1.2, ls="--", label=label(beside))
+        ax.set(xlabel="epochs", ylabel="F1 of spans", ylim=(0, None))
+        ax.set_xticks(epochs)
+        ax.legend(frameon=False, loc="lower right")
+        return drawn
+
+
+def draw_breakdown(strata: Sequence[Any], prevalences: Sequence[Any]) -> Figure:
+    """A panel for each way to divide, with all generators' rows, and one for prevalence (see `breakdown`)."""
+    kinds = list(dict.fromkeys(one.by for one in strata))
+    with themed():
+        drawn = blank((11.0, 7.6))
+        axes = drawn.subplots(2, 2).flat
+        for ax, kind in zip(axes, kinds, strict=False):
+            chosen = [one for one in strata if one.by == kind and one.generator == ALL]
+            _dots(ax, [one.name for one in chosen], _by_system(chosen, "auroc"))
+            ax.axhline(0.5, color="0.6", lw=0.8, ls=":")
+            ax.set(ylabel="AUROC of responses", title=label(f"by {kind}"), ylim=(0.4, 1))
+        last = axes[len(kinds)]
+        _dots(last, [f"{one.prevalence:.0%}" for one in prevalences], _by_system(prevalences, "precision"))
+        last.plot(
+            range(len(prevalences)),
+            [one.prevalence for one in prevalences],
+            color="0.4",
+            ls=":",
+            label="flag everything",
+        )
+        last.set(ylabel="precision at the threshold", title="by share of hallucinated responses", ylim=(0, 1))
+        legend_below(drawn, [*axes, last])
+        return drawn
+
+
+def draw_claims(found: Any) -> Figure:
+    """How many claims there are of each length, and AUROC by length."""
+    with themed():
+        drawn = blank((9.0, 3.4))
+        bars, dots = drawn.subplots(1, 2)
+        below = np.zeros(max(map(len, found.lengths.values())))
+        for (name, counts), colour in zip(found.lengths.items(), ("0.7", DETECTOR), strict=True):
+            bars.bar(range(len(counts)), counts, bottom=below, color=colour, width=0.9, label=label(name))
+            below = below + np.array(counts)
+        names = [f"{10 * k + 1}-{10 * k + 10}" for k in range(len(below))]
+        bars.set_xticks(range(len(below)), names, rotation=30)
+        bars.set(xlabel="tokens", ylabel="claims", title="lengths of claims")
+        bars.legend()
+        places = [f"{one.shortest} to {one.longest}" for one in found.groups]
+        _dots(dots, places, _by_system(found.groups, "auroc"))
+        dots.axhline(0.5, color="0.6", lw=0.8, ls=":")
+        dots.set(xlabel="tokens", ylabel="AUROC of claims", title="by length of the claim", ylim=(0.3, 1))
+        dots.legend()
+        return drawn
+
+
+def _by_system(groups: Sequence[Any], metric: str) -> dict[str, list[Interval]]:
+    return {name: [one.systems[name][metric] for one in groups] for name in groups[0].systems}
+
+
+def draw_intervals(
+    ax: Axes,
+    places: Sequence[float],
+    lines: Mapping[str, Sequence[Interval]],
+    *,
+    joined: bool = True,
+    apart: float = 0.0,
+    colours: Sequence[Any] | None = None,
+) -> None:
+    """Values with their intervals, a line or a row of dots a name, shifted by `apart`; those that are
+    undefined are left out."""
+    colours = colours or sns.color_palette(COLOURS, len(lines))
+    for k, (name, intervals) in enumerate(lines.items()):
+        value, low, high = bounds(intervals)
+        finite = ~np.isnan(value)
+        ax.errorbar(
+            (np.array(places, dtype=float) + apart * (k - (len(lines) - 1) / 2))[finite],
+            value[finite],
+            yerr=np.nan_to_num([value - low, high - value])[:, finite],
+            label=label(name),
+            color=colours[k],
+            marker="o",
+            capsize=2,
+            lw=1.4,
+            ls="-" if joined else "none",
+        )
+
+
+def _dots(ax: Axes, places: Sequence[str], lines: Mapping[str, Sequence[Interval]]) -> None:
+    colours = [DETECTOR, *sns.color_palette(COLOURS, len(lines))]
+    draw_intervals(ax, range(len(places)), lines, joined=False, apart=0.16, colours=colours)
+    ax.set_xticks(range(len(places)), [label(place).replace(" (", "\n(") for place in places])
+
+
+def _systems(
+    ax: Axes, values: Mapping[str, Interval], forwards: Mapping[str, float], ours: tuple[str, ...]
+) -> None:
+    known = {
+        name: (max(forwards[name], LEAST), one.value, one.low, one.high)
+        for name, one in values.items()
+        if name in forwards and one.value is not None and one.low is not None and one.high is not None
+    }
+    ax.set(xscale="log")
+    ax.axhline(0.5, color="0.6", lw=0.8, ls=":")
+    for name, (x, y, low, high) in known.items():
+        colour = DETECTOR if name in ours else CONTROL
+        ax.vlines(x, low, high, color=colour, lw=1.2, alpha=0.35)
+        ax.plot(x, y, "o", color=colour, ms=4.5, zorder=4)
+    halo = withStroke(linewidth=2, foreground="white")
+    for name, height in _apart({name: (x, y) for name, (x, y, _, _) in known.items()}).items():
+        ax.annotate(
+            label(name),
+            (known[name][0] * 1.1, height),
+            fontsize=7.5,
+            color=DETECTOR if name in ours else "0.2",
+            va="center",
+            weight="bold" if name in ours else "normal",
+            path_effects=[halo],
+        )
+    ax.set_xlim(LEAST / 2, max((x for x, _, _, _ in known.values()), default=1.0) * 8)
+
+
+def _apart(places: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Heights of labels: those that would be written over one that is lower are moved up."""
+    heights: dict[str, float] = {}
+    for name in sorted(places, key=lambda name: places[name][1]):
+        x, height = places[name]
+        taken = sorted(heights[other] for other in heights if abs(log10(x / places[other][0])) < LABEL_WIDTH)
+        for other in taken:
+            if abs(height - other) < LABEL_GAP:
+                height = other + LABEL_GAP
+        heights[name] = height
+    return heights
+
+
 def bounds(intervals: Sequence[Interval]) -> Values:
     """Value, lower and upper bound (3, n); NaN where they are undefined."""
     return np.array([[one.value, one.low, one.high] for one in intervals], dtype=np.float64).T
-
-
-_DIAMOND: dict[str, Any] = {"marker": "D", "ls": "", "mfc": "none", "mec": PUBLISHED}
 
 
 def _dot(ax: Axes, place: int, interval: Interval | None, colour: str) -> None:

@@ -10,9 +10,8 @@ import pandas as pd
 
 from experiments.figures.results import Difference, draw_differences
 from experiments.paper.context import REMEDIES, Context, Exhibit, Note
+from experiments.paper.data import FEWEST_SOURCES, VECTOR_WORDS, Subset
 from experiments.paper.methods import Method, Model, nested
-from experiments.paper.settings import VECTOR_WORDS
-from experiments.paper.subset import FEWEST_SOURCES, Subset
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.report.numbers import METRICS, difference, with_interval
 from lrp4rag.training.store import Configuration
@@ -60,7 +59,7 @@ def measure(context: Context) -> Ablations:
             planned, metrics[::2], metrics[1::2], differences, strict=True
         )
     ]
-    store = next(iter(context.subsets.values())).rows.store.configuration
+    store = context.rows.store.configuration
     anchor = f"{CLASSIFIER} on {VECTOR_WORDS[VECTOR]}; {setup(store)}"
     return Ablations(anchor, tuple(changes), _left_out(context))
 
@@ -115,7 +114,7 @@ def _changes(context: Context, subset: Subset) -> Iterator[tuple[str, str, Metho
         return nested([Model(subset, CLASSIFIER, vector, **changes)], protocol)
 
     anchor = svm(subset)
-    for each in filter(None, context.variants_of(subset).values()):
+    for each in context.variants_of(subset):
         name = f"{each.what} ({each.name})"
         yield each.kind, name, svm(each.subset, variant=each.name), svm(each.anchor)
     for mode in ("zeros", "pad_last"):
@@ -139,9 +138,8 @@ def _left_out(context: Context) -> tuple[Note, ...]:
         for name, option in USUAL.items()
         if name not in context.variants
     ]
-    for name in context.variants:
-        subsets = context.subsets.values()
-        poor = [each.generator for each in subsets if context.variants_of(each)[name] is None]
+    for name, by_generator in context.variants.items():
+        poor = [generator for generator, variant in by_generator.items() if variant is None]
         if poor:
             why = f"there are fewer than {FEWEST_SOURCES} sources of a class in common"
             notes.append(Note(f"the variant {name} for {', '.join(poor)}", why, _extraction(name)))

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from experiments.metrics import compare
-from experiments.paper.context import BaselineRun, Context, Exhibit, Note, metric_rows
-from experiments.paper.subset import Subset
+from experiments.paper.context import Context, Exhibit, Note, metric_rows
+from experiments.paper.data import Subset
 from experiments.paper.table2 import best_of
 from experiments.published import RESPONSES, TABLE_2
-from experiments.systems.comparison.compare import FINE_TUNED
-from experiments.systems.comparison.folds import FoldRunner, sample_of
+from experiments.systems.comparison import FINE_TUNED
 from experiments.systems.finetuned import TRAINING
+from experiments.systems.folds import FoldRunner, sample_of
 from experiments.systems.registry import baseline_named
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.report.numbers import METRICS, difference, percent, slug, with_interval
@@ -28,6 +27,7 @@ from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.validation import THRESHOLD, Outcome
 
 SHOWN = ("accuracy", "precision", "recall", "f1")
+NOTHING = Interval(value=None, low=None, high=None)
 USUAL = ("prompt-judge", "selfcheck-ngram", "selfcheck-prompt", "fine-tuned-llm")
 """Those that the paper's evaluation asks for."""
 AHEAD = "relevance's best less it: accuracy"
@@ -42,7 +42,7 @@ class Row:
     """A baseline on `rows` responses of a generator, flagged from a probability of 0.5.
 
     `metrics` and the part `answered` (of which it had something to go by) are by protocol. `ahead` is the
-    accuracy of the paper's best on relevance less the baseline's, in the honest folds (None without them): of
+    accuracy of the paper's best on relevance less the baseline's, in the honest folds: of
     the same rows, learned from these rows only. `learned` has the responses, on average of the folds, that
     weights are trained on, and `steps` those of that training; both are empty where none are.
     """
@@ -53,7 +53,7 @@ class Row:
     majority: float
     metrics: dict[str, Metrics]
     answered: dict[str, float]
-    ahead: Interval | None
+    ahead: Interval
     learned: dict[str, int]
     steps: dict[str, int]
 
@@ -66,73 +66,55 @@ class Baselines:
     left_out: tuple[Note, ...]
 
 
-def depends_on(context: Context) -> dict[str, Any]:
-    """What the section's result depends on beside the rows."""
-    run = context.baselines
-    if run is None:
-        return {}
-    settings = {name: run.resources.settings_of(baseline_named(name).facts) for name in run.sources}
-    return {"baselines": settings, "sources": dict(run.sources)}
-
-
 def measure(context: Context) -> Baselines:
     """Those that were named; one by one in this process, since models use all cores.
 
     Raises `InputError` where the store lacks what one reads, or a package is missing, before any is run.
     """
-    run = context.baselines
-    named = {} if run is None else run.sources
-    missing = [name for name in USUAL if name not in named]
+    missing = [name for name in USUAL if name not in context.baselines]
     options = " ".join(f"--baseline {name}" for name in missing)
     why = "they were not named here: a slow one takes minutes to hours a fold"
     notes = (
         Note(f"Table 2's baselines {', '.join(missing)}", why, f"python -m experiments reproduce {options}"),
     )
-    if run is None:
+    resources = context.resources
+    if resources is None:
         return Baselines({}, notes)
-    runners = {name: _runners(context, run, subset) for name, subset in context.subsets.items()}
-    for each in runners.values():
-        each[0].check({name: baseline_named(name) for name in named})
-    found = {
-        name: tuple(_row(context, subset, runners[name], *each) for each in named.items())
+    runners = {
+        name: FoldRunner(subset.rows, tokens_of(subset.rows, {}), np.arange(len(subset)), resources)
         for name, subset in context.subsets.items()
     }
-    return Baselines(found, notes if missing else ())
+    for runner in runners.values():
+        runner.check({name: baseline_named(name) for name in context.baselines})
+    rows = {
+        name: tuple(_row(context, subset, runners[name], *each) for each in context.baselines.items())
+        for name, subset in context.subsets.items()
+    }
+    return Baselines(rows, notes if missing else ())
 
 
-def _runners(context: Context, run: BaselineRun, subset: Subset) -> list[FoldRunner]:
-    """One a protocol, with all rows. A baseline that is trained or samples takes long: its folds are drawn
-    once."""
-    settings, tokens = context.settings, tokens_of(subset.rows, {})
-    sample = np.arange(len(subset))
-    protocols = [replace(getattr(settings, name), repeats=1) for name in settings.protocols]
-    return [FoldRunner(subset.rows, tokens, sample, run.resources, run.folds, one) for one in protocols]
-
-
-def _row(context: Context, subset: Subset, runners: Sequence[FoldRunner], name: str, sources: int) -> Row:
-    baseline = baseline_named(name)
+def _row(context: Context, subset: Subset, runner: FoldRunner, name: str, sources: int) -> Row:
+    baseline, settings = baseline_named(name), context.settings
     slow = baseline.facts.slow
-    own = sample_of(subset.rows, sources, [subset.generator]) if slow else runners[0].sample
-    given = subset.select(own) if slow else subset
-    truth, resamples = (given.labels, given.groups), context.settings.resamples
-    metrics, answered, ahead, learned = {}, {}, None, {}
-    for runner in runners:
-        scores = replace(runner, sample=own).system(name, baseline).run()
-        probabilities = scores.outcome.probabilities[:, own]
+    sample = sample_of(subset.rows, sources, [subset.generator]) if slow else runner.sample
+    part = subset.select(sample) if slow else subset
+    metrics, answered, learned, ahead = {}, {}, {}, NOTHING
+    for protocol in settings.protocols:
+        # A baseline that is trained or samples takes long: its folds are drawn once.
+        scores = replace(runner, sample=sample, protocol=replace(protocol, repeats=1)).run(name, baseline)
+        probabilities = scores.outcome.probabilities[:, sample]
         # As relevance decides: a threshold of its own would be chosen for another metric than accuracy.
         outcome = Outcome(probabilities, probabilities >= THRESHOLD)
-        protocol = runner.protocol
-        metrics[protocol.name] = outcome_metrics(outcome, *truth, resamples=resamples)
-        answered[protocol.name] = float(scores.answered[own].mean())
+        metrics[protocol.name] = outcome_metrics(outcome, *part.truth, resamples=settings.resamples)
+        answered[protocol.name] = float(scores.answered[sample].mean())
         if name == FINE_TUNED:
             learned[protocol.name] = scores.trained_on
         if protocol.nested:
-            folds = replace(context.settings.by_accuracy, repeats=1)
-            (best,) = context.outcomes([best_of(given, folds)], "baselines")
-            ahead = compare(best, outcome, *truth, resamples=resamples)["accuracy"]
-    majority = float(max(given.prevalence, 1 - given.prevalence))
+            (best,) = context.outcomes([best_of(part, settings.by_accuracy)], "baselines")
+            ahead = compare(best, outcome, *part.truth, resamples=settings.resamples)["accuracy"]
+    majority = float(max(part.prevalence, 1 - part.prevalence))
     steps = {protocol: TRAINING.steps(count) for protocol, count in learned.items()}
-    return Row(name, baseline.facts.title, len(own), majority, metrics, answered, ahead, learned, steps)
+    return Row(name, baseline.facts.title, len(sample), majority, metrics, answered, ahead, learned, steps)
 
 
 def show(result: Baselines) -> Exhibit:
@@ -144,19 +126,15 @@ def show(result: Baselines) -> Exhibit:
             for protocol, metrics in row.metrics.items():
                 names = {"generator": generator, "protocol": protocol, "name": row.name, "rows": row.rows}
                 lines += metric_rows(metrics, **names)
-                counts = {FREQUENT: row.majority, LEARNED: row.learned.get(protocol)}
-                counts[STEPS] = row.steps.get(protocol)
-                lines += metric_rows(
-                    {
-                        metric: Interval(value=value, low=None, high=None)
-                        for metric, value in counts.items()
-                        if value is not None
-                    },
-                    **names,
+                counts = {FREQUENT: row.majority} | (
+                    {LEARNED: row.learned[protocol], STEPS: row.steps[protocol]} if row.learned else {}
                 )
-            if row.ahead is not None:
-                names = {"generator": generator, "protocol": "honest", "name": row.name, "rows": row.rows}
-                lines += metric_rows({AHEAD: row.ahead}, **names)
+                numbers = {
+                    metric: Interval(value=value, low=None, high=None) for metric, value in counts.items()
+                }
+                lines += metric_rows(numbers, **names)
+            names = {"generator": generator, "protocol": "honest", "name": row.name, "rows": row.rows}
+            lines += metric_rows({AHEAD: row.ahead}, **names)
     return Exhibit({}, {"baselines": pd.DataFrame(lines)} if lines else {}, shown)
 
 

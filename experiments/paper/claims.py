@@ -12,30 +12,27 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.figures.style import save_table
-from experiments.paper import manifest
 from experiments.paper.baselines import AHEAD, FREQUENT, PAPERS
+from experiments.paper.context import worded
+from experiments.paper.data import VECTOR_WORDS
 from experiments.paper.findings import NO_WORSE, ON_MATRIX
-from experiments.paper.settings import VECTOR_WORDS
+from experiments.paper.manifest import read
 from experiments.paper.table2 import BEST_BY_ACCURACY, MAJORITY
-from experiments.paper.verdicts import worded
 from experiments.published import (
     BEST_THRESHOLDS,
     LLAMA_7B,
     LLAMA_13B,
     SOURCE,
-    Published,
+    Row,
     best_published,
     published,
 )
-from experiments.results_page import Results, write_record
+from experiments.results import Results, View
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.markdown import Markdown, strong
 from lrp4rag.report.numbers import difference, markdown, number, with_interval
 from lrp4rag.util.errors import InputError
 
-KIND = "lrp4rag experiments claims"
-TEMPLATE = Path(__file__).parent / "templates" / "claims.md.j2"
 HONEST, BEST = "honest", BEST_BY_ACCURACY
 BEST_WORDS = "accuracy of its best classifier"
 LENGTHS = "svm, R_"
@@ -107,7 +104,7 @@ def rows_of(folder: Path) -> dict[str, int]:
 
     Raises `InputError` where it has none.
     """
-    return {name: one.rows for name, one in manifest.read(folder).generators.items()}
+    return {name: one.rows for name, one in read(folder).generators.items()}
 
 
 def lines(paper: Path, matrix: Path, baselines: Sequence[Path] = ()) -> list[Line]:
@@ -234,7 +231,7 @@ def _best(generator: str) -> str:
     return _accuracy(best_published("lrp4rag", generator))
 
 
-def _accuracy(row: Published) -> str:
+def _accuracy(row: Row) -> str:
     """As the paper prints it."""
     return f"{100 * row.accuracy:.2f} %"
 
@@ -269,28 +266,16 @@ def _matrix_words(generator: str) -> str:
     return f"{_accuracy(lstm)} beside {_accuracy(other)} ({other.classifier})"
 
 
-def write_page(found: list[Line], out: Path, command: str) -> list[Path]:
-    """README.md, claims.csv and results.json. Raises `InputError` where `out` has something else's page."""
-    write_record(out, KIND, {"lines": found}, command=command)
-    return render(out)
-
-
-def render(out: Path) -> list[Path]:
-    """README.md and claims.csv of the results.json that is there, which stands last.
-
-    Raises `InputError` where that is not what `python -m experiments claims` writes.
-    """
-    results = Results.of(out)
+def view(results: Results) -> View:
+    """Raises `InputError` for what the command did not write."""
     found = results.get("lines", list[Line])
-    table = save_table(pd.DataFrame(map(_row, found)), out / "claims.csv")
-    page = results.write_page(
-        TEMPLATE,
-        source=SOURCE,
-        titles=TITLES,
-        no_worse=NO_WORSE,
-        tables={name: _shown([line for line in found if line.claim == name]) for name in TITLES},
-    )
-    return [page, table, results.path]
+    values = {
+        "source": SOURCE,
+        "titles": TITLES,
+        "no_worse": NO_WORSE,
+        "tables": {name: _shown([line for line in found if line.claim == name]) for name in TITLES},
+    }
+    return View(values, tables={"claims": pd.DataFrame(map(_row, found))})
 
 
 def _shown(found: list[Line]) -> Markdown:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.cache import Cache, Cell, Task
+from experiments.cache import Cache
 from experiments.metrics import compare
-from experiments.paper.methods import Method
-from experiments.paper.settings import Settings
-from experiments.paper.subset import FEWEST_SOURCES, Subset, Variant
-from experiments.systems.resources import Choices, Resources
+from experiments.paper.data import FEWEST_SOURCES, Settings, Subset, Variant
+from experiments.paper.methods import Fit, Method
+from experiments.systems.resources import ModelChoice, Resources
 from experiments.tokens.extraction import SIGNALS
-from lrp4rag.classifiers.card import Metrics
+from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX, PROMPT
+from lrp4rag.report.numbers import verdict
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 
+T = TypeVar("T")
 _MISSING = "this store has none"
 REMEDIES = {
     "rows": ("too few are extracted yet", "lrp4rag extract DATA --store STORE"),
@@ -48,26 +48,20 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BaselineRun:
-    """Baselines of the comparison to run on the same rows: by name, the sources whose responses each has if
-    it is slow; and where finished folds are kept."""
-
-    sources: Mapping[str, int]
-    resources: Resources
-    folds: Cache
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """The subsets by generator, other stores of the same responses by name, where results are cached, and
-    which baselines are run."""
+    """The subsets by generator; by variant (another store of the same responses) its rows, and by generator
+    the rows in common; baselines of the comparison to run on the same rows, and the sources that each has if
+    it is slow."""
 
     subsets: dict[str, Subset]
-    variants: dict[str, Rows]
+    stores: dict[str, Rows]
+    variants: dict[str, dict[str, Variant | None]]
     settings: Settings
     cache: Cache
-    notes: tuple[Note, ...] = ()
-    baselines: BaselineRun | None = None
+    notes: tuple[Note, ...]
+    baselines: Mapping[str, int]
+    resources: Resources | None
+    _results: dict[Fit, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(
@@ -76,40 +70,39 @@ class Context:
         *,
         variants: Mapping[str, Path],
         generators: Sequence[str],
-        cache: Path,
+        cache: Cache,
         settings: Settings,
-        jobs: int,
-        baselines: Mapping[str, int] | None = None,
+        baselines: Mapping[str, int],
         reader: str | None = None,
     ) -> Context:
         """Raises `InputError` where a folder is no store, or no generator has enough responses."""
         rows = Rows.open(store)
         names = generators or dict.fromkeys(map(str, rows.generators))
-        subsets = {name: Subset.of(rows, name) for name in names}
-        kept = {name: subset for name, subset in subsets.items() if subset.enough}
-        if not kept:
-            raise InputError(
-                f"no generator has hallucinated and faithful responses to {FEWEST_SOURCES} sources each",
-                path=store,
-            )
-        few = [name for name in subsets if name not in kept]
-        notes = (Note(f"responses of {', '.join(few)}", *REMEDIES["rows"]),)
-        others = {name: Rows.open(folder) for name, folder in variants.items()}
-        run = None
-        if baselines:
-            folder = cache / "baselines"
-            resources = Resources(folder, Choices.beside(rows.store, reader))
-            run = BaselineRun(baselines, resources, Cache.open(folder / "folds"))
-        return cls(kept, others, settings, Cache.open(cache, jobs), notes if few else (), run)
+        every = {name: Subset.of(rows, name) for name in names}
+        subsets = {name: subset for name, subset in every.items() if subset.enough}
+        if not subsets:
+            why = f"no generator has hallucinated and faithful responses to {FEWEST_SOURCES} sources each"
+            raise InputError(why, path=store)
+        few = [name for name in every if name not in subsets]
+        stores = {name: Rows.open(folder) for name, folder in variants.items()}
+        return cls(
+            subsets,
+            stores,
+            {
+                name: {of: Variant.of(name, subset, other) for of, subset in subsets.items()}
+                for name, other in stores.items()
+            },
+            settings,
+            cache,
+            (Note(f"responses of {', '.join(few)}", *REMEDIES["rows"]),) if few else (),
+            baselines,
+            Resources(cache, ModelChoice.beside(rows.store, reader)) if baselines else None,
+        )
 
     @property
-    def key(self) -> dict[str, Any]:
-        """Everything that a section's result depends on."""
-        return {
-            "settings": asdict(self.settings),
-            "rows": {name: [subset.digest, self.extras(subset)] for name, subset in self.subsets.items()},
-            "variants": {name: rows.digest for name, rows in self.variants.items()},
-        }
+    def rows(self) -> Rows:
+        """Of the main store, of one generator."""
+        return next(iter(self.subsets.values())).rows
 
     @staticmethod
     def extras(subset: Subset) -> list[str]:
@@ -121,61 +114,60 @@ class Context:
         names = [name for name, subset in self.subsets.items() if not subset.has(need)]
         return (Note(f"{what} of {', '.join(names)}", *REMEDIES[need]),) if names else ()
 
-    def variants_of(self, subset: Subset) -> dict[str, Variant | None]:
-        """By name; None where a variant has too few rows in common with the subset."""
-        return {name: Variant.of(name, subset, rows) for name, rows in self.variants.items()}
+    def variants_of(self, subset: Subset) -> list[Variant]:
+        """Those that have enough rows in common with the subset."""
+        variants = (by_generator[subset.generator] for by_generator in self.variants.values())
+        return [variant for variant in variants if variant is not None]
+
+    def map(self, function: Callable[..., T], calls: Iterable[tuple[Any, ...]], label: str) -> list[T]:
+        """The results of calls, each kept by its arguments; `calls` may gather arguments as they are
+        needed."""
+        calls = list(calls)
+        return self.cache.map(function, calls, len(calls), label)
 
     def outcomes(self, methods: Sequence[Method], label: str) -> list[Outcome]:
-        """Compute what the methods are made of, on as many rows at once as there are workers."""
-        self.cache.all([cell for method in methods for cell in method.cells], label)
-        return [self._outcome(method) for method in methods]
+        """Compute the methods' steps, on as many cores as there are workers."""
+        steps = dict.fromkeys(
+            step for method in methods for step in method.steps if step not in self._results
+        )
+        for function in dict.fromkeys(step.function for step in steps):
+            own = [step for step in steps if step.function is function]
+            results = self.cache.map(function, (step.arguments() for step in own), len(own), label)
+            self._results.update(zip(own, results, strict=True))
+        return [
+            _canonical(method.combine([self._results[step] for step in method.steps])) for method in methods
+        ]
 
     def metrics(self, methods: Sequence[Method], label: str) -> list[Metrics]:
         """With bootstrap intervals over sources."""
-        return self._derived("metrics", [(method,) for method in methods], outcome_metrics, label)
+        pairs = zip(self.outcomes(methods, label), methods, strict=True)
+        calls = [(outcome, *method.subset.truth, self.settings.resamples) for outcome, method in pairs]
+        return self.map(metrics_of, calls, f"{label}: intervals")
 
     def differences(self, pairs: Sequence[tuple[Method, Method]], label: str) -> list[Metrics]:
         """The first less the second of each pair, of the same rows, on the same draws."""
-        return self._derived("difference", pairs, compare, label)
+        outcomes = self.outcomes([method for pair in pairs for method in pair], label)
+        subsets = [first.subset for first, _ in pairs]
+        calls = [
+            (*both, *subset.truth, self.settings.resamples)
+            for *both, subset in zip(outcomes[::2], outcomes[1::2], subsets, strict=True)
+        ]
+        return self.map(difference_of, calls, f"{label}: intervals")
 
-    def metrics_of(self, subset: Subset, outcome: Outcome) -> Metrics:
-        """Of an outcome that needed no fitting."""
-        return outcome_metrics(outcome, subset.labels, subset.groups, **self._bootstrap)
 
-    def _derived(
-        self,
-        what: str,
-        groups: Sequence[tuple[Method, ...]],
-        measure: Callable[..., Metrics],
-        label: str,
-    ) -> list[Metrics]:
-        """`measure` of the outcomes of each group of methods, which have the same rows."""
-        cells = [self._derived_cell(what, group, measure) for group in groups]
-        if not all(self.cache.holds(cell) for cell in cells):
-            self.cache.all([cell for group in groups for method in group for cell in method.cells], label)
-        return self.cache.all(cells, f"{label}: intervals")
+def _canonical(outcome: Outcome) -> Outcome:
+    """With arrays of usual strides: results are kept by the hash of an outcome, which strides are part of."""
+    return replace(
+        outcome, probabilities=outcome.probabilities.copy(order="C"), flagged=outcome.flagged.copy(order="C")
+    )
 
-    def _derived_cell(self, what: str, group: tuple[Method, ...], measure: Callable[..., Metrics]) -> Cell:
-        keys = [method.key for method in group]
-        key = {
-            "what": what,
-            "of": keys if len(keys) > 1 else keys[0],
-            "rows": group[0].subset.digest,
-            "resamples": self.settings.resamples,
-            "bootstrap seed": self.settings.seed,
-        }
-        return Cell(key, Metrics, partial(self._prepare, group, measure))
 
-    def _prepare(self, group: tuple[Method, ...], measure: Callable[..., Metrics]) -> Task:
-        subset, outcomes = group[0].subset, [self._outcome(method) for method in group]
-        return partial(measure, *outcomes, subset.labels, subset.groups, **self._bootstrap)
+def metrics_of(outcome: Outcome, labels: Any, groups: Any, resamples: int) -> Metrics:
+    return outcome_metrics(outcome, labels, groups, resamples=resamples)
 
-    def _outcome(self, method: Method) -> Outcome:
-        return method.combine([self.cache.read(cell) for cell in method.cells])
 
-    @property
-    def _bootstrap(self) -> dict[str, int]:
-        return {"resamples": self.settings.resamples, "seed": self.settings.seed}
+def difference_of(first: Outcome, second: Outcome, labels: Any, groups: Any, resamples: int) -> Metrics:
+    return compare(first, second, labels, groups, resamples=resamples)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,3 +186,9 @@ def metric_rows(metrics: Metrics, **names: object) -> list[dict[str, object]]:
         {**names, "metric": metric, "value": one.value, "low": one.low, "high": one.high}
         for metric, one in metrics.items()
     ]
+
+
+def worded(interval: Interval, null: float) -> str:
+    """The verdict on a claim in words: holds, fails, or cannot be told."""
+    words = verdict(interval, null)
+    return "fails" if words == "does not hold" else words

@@ -2,6 +2,10 @@
 
 R_prompt and R_response are means of the same matrix R*, so their means in logits are one and the same number;
 only scaled within the row, as the paper's code does, do their boxes in Figure 2 differ.
+
+Figure 5 tests by position whether relevance tells hallucinated from normal responses (Mann-Whitney U): the
+median p over 200 draws of 200 samples. That p depends on how many samples are drawn, so it stands beside what
+does not: the effect size on all rows, and p on all rows, corrected for the number of positions.
 """
 
 from __future__ import annotations
@@ -9,7 +13,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,8 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import false_discovery_control, mannwhitneyu, rankdata
 
-from experiments.cache import Cell, Task
 from experiments.figures.style import (
     CLASSES,
     DIVERGING,
@@ -32,25 +35,14 @@ from experiments.figures.style import (
     themed,
 )
 from experiments.figures.text import SYMBOLS
+from experiments.metrics import bootstrap
 from experiments.paper.context import Context, Exhibit, Note
-from experiments.paper.significance import (
-    ALPHA,
-    BAND_RESAMPLES,
-    PositionTest,
-    auroc_of_low,
-    draw_tests,
-    position_test,
-    significance_table,
-)
-from experiments.paper.subset import Subset
-from experiments.paper.sweep import row_means
-from experiments.paper.thresholds import vectors_of
+from experiments.paper.data import Floats, Groups, Labels
+from experiments.paper.thresholds import row_means, vectors_of
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.numbers import bracketed, number, p_value
 from lrp4rag.training.metrics import Draws
-
-Values = NDArray[np.float64]
-Labels = NDArray[np.bool_]
+from lrp4rag.util.errors import InputError
 
 POSITIONS = 100  # the paper's resampling in these figures
 RESAMPLES = 1000  # of the bands in Figure 3
@@ -62,6 +54,11 @@ MATRICES = {
 }
 # One huge bin (a prompt's first token) would leave all others grey.
 SATURATED = 0.98
+DRAWS, SAMPLES = 200, 200  # the paper's
+BAND_RESAMPLES = 200
+ALPHA = 0.05
+TEST_COLOURS = {"prompt": "#cc79a7", "response": "#009e73", "total": "#56b4e9"}
+FLOOR = 1e-12  # smaller p are drawn here
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,13 +66,13 @@ class Spread:
     """Means (rows) of one generator's rows by vector, in logits and scaled within the row."""
 
     labels: Labels
-    logits: dict[str, Values]
-    within: dict[str, Values]
+    logits: dict[str, Floats]
+    within: dict[str, Floats]
 
     def frame(self, scale: str) -> pd.DataFrame:
         """One line a row and vector: vector, class, mean."""
         classes = np.where(self.labels, *CLASSES)
-        means: dict[str, Values] = getattr(self, scale)
+        means: dict[str, Floats] = getattr(self, scale)
         tables = [
             pd.DataFrame({"vector": name, "class": classes, "mean": row}) for name, row in means.items()
         ]
@@ -86,9 +83,9 @@ class Spread:
 class Band:
     """Mean (positions) of `count` rows in logits, and its 95 % bootstrap interval over sources."""
 
-    mean: Values
-    low: Values
-    high: Values
+    mean: Floats
+    low: Floats
+    high: Floats
     count: int
 
 
@@ -100,14 +97,55 @@ Curves = dict[str, Band]
 class MeanMatrices:
     """Means of resampled R* (response bins, prompt bins) in logits, over this many rows."""
 
-    hallucinated: Values
-    normal: Values
+    hallucinated: Floats
+    normal: Floats
     rows: tuple[int, int]
 
     @property
-    def difference(self) -> Values:
+    def difference(self) -> Floats:
         """Hallucinated less normal."""
         return self.hallucinated - self.normal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionTest:
+    """Arrays (positions); positions are the bins of a resampled vector.
+
+    * `median_p`: median over `draws` draws of `samples` rows of each class, two-sided. No p-value itself.
+    * `p`, `adjusted`: on all rows, and the same after Benjamini and Yekutieli over positions (the false
+      discovery rate under any dependence; neighbouring positions are anything but independent).
+    * `auroc`: how often a hallucinated row's relevance is the lower of a pair, with its 95 % bootstrap
+      interval over sources, `low` to `high`. 0.5 is no effect.
+    """
+
+    median_p: Floats
+    p: Floats
+    adjusted: Floats
+    auroc: Floats
+    low: Floats
+    high: Floats
+    draws: int
+    samples: int
+
+    @property
+    def rank_biserial(self) -> Floats:
+        """The effect size from -1 to 1, positive where hallucinated rows have less relevance."""
+        return 2 * self.auroc - 1
+
+    def table(self) -> pd.DataFrame:
+        """One row a position."""
+        return pd.DataFrame(
+            {
+                "position": np.arange(len(self.p)),
+                "median_p": self.median_p,
+                "p": self.p,
+                "p_adjusted": self.adjusted,
+                "auroc": self.auroc,
+                "auroc_low": self.low,
+                "auroc_high": self.high,
+                "rank_biserial": self.rank_biserial,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,12 +167,12 @@ class Distributions:
 
 
 def measure(context: Context) -> Distributions:
-    places = [(name, vector) for name, subset in context.subsets.items() for vector in vectors_of(subset)]
     resamples = min(BAND_RESAMPLES, context.settings.resamples)
-    cells = [_cell(context.subsets[name], vector, resamples) for name, vector in places]
+    places = [(subset, vector) for subset in context.subsets.values() for vector in vectors_of(subset)]
+    calls = [(subset.inputs(vector, POSITIONS), *subset.truth, resamples) for subset, vector in places]
     along: dict[str, dict[str, Along]] = {name: {} for name in context.subsets}
-    for (name, vector), found in zip(places, context.cache.all(cells, "distributions"), strict=True):
-        along[name][vector] = found
+    for (subset, vector), one in zip(places, context.map(_along, calls, "distributions"), strict=True):
+        along[subset.generator][vector] = one
     spreads = {
         name: spread({vector: subset.vectors(vector) for vector in vectors_of(subset)}, subset.labels)
         for name, subset in context.subsets.items()
@@ -157,13 +195,13 @@ def spread(vectors: Mapping[str, Sequence[NDArray[np.floating]]], labels: Labels
     )
 
 
-def class_curves(values: Values, labels: Labels, groups: NDArray[np.str_]) -> Curves:
+def class_curves(values: Floats, labels: Labels, groups: Groups) -> Curves:
     """Mean curves of resampled rows (rows, positions), by class."""
     sides = dict(zip(CLASSES, (labels, ~labels), strict=True))
     return {name: mean_band(values[side], groups[side]) for name, side in sides.items()}
 
 
-def mean_band(values: Values, groups: NDArray[np.str_], *, resamples: int = RESAMPLES, seed: int = 0) -> Band:
+def mean_band(values: Floats, groups: Groups, *, resamples: int = RESAMPLES, seed: int = 0) -> Band:
     """The mean of rows (rows, positions); the interval draws sources, and all rows of a source with it."""
     draws = Draws.of(groups, resamples, seed)
     sums = np.zeros((draws.counts.shape[1], values.shape[1]))
@@ -184,16 +222,7 @@ def mean_matrices(matrices: NDArray[np.floating], labels: Labels) -> MeanMatrice
     )
 
 
-def _cell(subset: Subset, vector: str, resamples: int) -> Cell:
-    key = {"what": "distribution", "vector": vector, "rows": subset.digest}
-    return Cell(key | {"resamples": resamples}, Along, partial(_prepare, subset, vector, resamples))
-
-
-def _prepare(subset: Subset, vector: str, resamples: int) -> Task:
-    return partial(_along, subset.inputs(vector, POSITIONS), subset.labels, subset.groups, resamples)
-
-
-def _along(values: Values, labels: Labels, groups: NDArray[np.str_], resamples: int) -> Along:
+def _along(values: Floats, labels: Labels, groups: Groups, resamples: int) -> Along:
     test = position_test(values, labels, groups, resamples=resamples)
     return Along(class_curves(values, labels, groups), test)
 
@@ -225,7 +254,7 @@ def spreads_table(spreads: Mapping[str, Spread]) -> pd.DataFrame:
     for generator, found in spreads.items():
         for scale in SCALES:
             summary = found.frame(scale).groupby(["vector", "class"])["mean"].describe().reset_index()
-            means: dict[str, Values] = getattr(found, scale)
+            means: dict[str, Floats] = getattr(found, scale)
             summary["auroc"] = [float(auroc_of_low(means[name], found.labels)) for name in summary["vector"]]
             summary.insert(0, "generator", generator)
             summary.insert(1, "scale", scale)
@@ -353,7 +382,7 @@ def draw_matrices(found: Mapping[str, MeanMatrices]) -> Figure:
         return drawn
 
 
-def _heatmap(ax: Axes, matrix: Values, limit: float) -> None:
+def _heatmap(ax: Axes, matrix: Floats, limit: float) -> None:
     scale = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit, "cbar": False}
     # As an image inside the SVG: thousands of paths would make it megabytes.
     sns.heatmap(matrix, ax=ax, rasterized=True, xticklabels=False, yticklabels=False, **scale)
@@ -388,3 +417,103 @@ def _test_line(test: PositionTest) -> dict[str, Any]:
         "AUROC of low there": f"{test.auroc[at]:.3f} {bracketed(test.low[at], test.high[at])}",
         "median AUROC of low": number(float(np.median(test.auroc))),
     }
+
+
+# Figure 5.
+
+
+def position_test(
+    values: Floats,
+    labels: Labels,
+    groups: Groups,
+    *,
+    draws: int = DRAWS,
+    samples: int = SAMPLES,
+    resamples: int = BAND_RESAMPLES,
+    seed: int = 0,
+) -> PositionTest:
+    """Test each column of `values` (rows, positions). A class with fewer rows than `samples` sets the number.
+
+    Raises `InputError` where a class has no rows.
+    """
+    low, high = values[labels], values[~labels]
+    samples = min(samples, len(low), len(high))
+    if not samples:
+        raise InputError("the test needs hallucinated and normal responses")
+    generator = np.random.default_rng(seed)
+    drawn = [
+        _p(*(side[generator.choice(len(side), samples, replace=False)] for side in (low, high)))
+        for _ in range(draws)
+    ]
+    p = _p(low, high)
+
+    def by_position(rows: NDArray[np.intp]) -> dict[str, float]:
+        return {str(k): x for k, x in enumerate(auroc_of_low(values[rows], labels[rows]))}
+
+    band = bootstrap(by_position, groups, resamples=resamples, seed=seed).values()
+    return PositionTest(
+        median_p=np.median(drawn, axis=0),
+        p=p,
+        adjusted=false_discovery_control(p, method="by"),
+        auroc=np.array([interval.value for interval in band], dtype=float),
+        low=np.array([interval.low for interval in band], dtype=float),
+        high=np.array([interval.high for interval in band], dtype=float),
+        draws=draws,
+        samples=samples,
+    )
+
+
+def significance_table(found: Mapping[str, Mapping[str, PositionTest]]) -> pd.DataFrame:
+    """One line a generator, vector and position. `found` is generator -> vector -> test."""
+    tables = {
+        (generator, vector): test.table()
+        for generator, each in found.items()
+        for vector, test in each.items()
+    }
+    return pd.concat(tables, names=["generator", "vector"]).reset_index(["generator", "vector"])
+
+
+def draw_tests(found: Mapping[str, Mapping[str, PositionTest]]) -> Figure:
+    """A column a generator: median p over draws, p on all rows corrected for positions, effect size."""
+    with themed():
+        drawn, axes = panels(3, list(found), height=2.0)
+        for column, tests in zip(axes.T, found.values(), strict=True):
+            for vector, test in tests.items():
+                _line(column[0], np.maximum(test.median_p, FLOOR), vector)
+                _line(column[1], np.maximum(test.adjusted, FLOOR), vector)
+                _line(column[2], test.auroc, vector)
+                places = percent(len(test.auroc))
+                column[2].fill_between(
+                    places, test.low, test.high, color=TEST_COLOURS[vector], alpha=0.2, lw=0
+                )
+            column[2].set(xlim=(0, 100), xlabel="position (%)")
+        for ax in axes[:2].flat:
+            ax.axhline(ALPHA, color="0.2", ls="--", lw=1, label="p = 0.05")
+            ax.set_yscale("log")
+        for ax in axes[2]:
+            ax.axhline(0.5, color="0.2", ls=":", lw=1, label="no effect")
+        first = next(iter(next(iter(found.values())).values()))
+        axes[0, 0].set_ylabel(f"median p\n({first.draws} draws of {first.samples} + {first.samples})")
+        axes[1, 0].set_ylabel("p on all rows,\ncorrected (BY)")
+        axes[2, 0].set_ylabel("AUROC of\nlow relevance")
+        legend_below(drawn, axes.flat)
+        return drawn
+
+
+def auroc_of_low(values: Floats, labels: Labels) -> Floats:
+    """AUROC of "hallucinated where low" by column of (rows, ...): U / (n m); NaN without both classes."""
+    some, others = int(labels.sum()), int((~labels).sum())
+    if not some or not others:
+        return np.full(values.shape[1:], np.nan)
+    ranks = rankdata(values, axis=0)
+    result: Floats = 1 - (ranks[labels].sum(0) - some * (some + 1) / 2) / (some * others)
+    return result
+
+
+def _p(low: Floats, high: Floats) -> Floats:
+    found: Floats = mannwhitneyu(low, high, axis=0, method="asymptotic").pvalue
+    return found
+
+
+def _line(ax: Axes, values: Floats, vector: str) -> None:
+    ax.plot(percent(len(values)), values, color=TEST_COLOURS[vector], label=SYMBOLS[vector], lw=1.2)

@@ -7,28 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.cache import Cell, Task
 from experiments.metrics import bootstrap, compare_parts
-from experiments.paper.context import Context, Exhibit, Note, metric_rows
+from experiments.paper.context import Context, Exhibit, Note, metric_rows, worded
+from experiments.paper.data import MATRICES, ONE_VECTOR, VECTOR_WORDS, Floats, Groups, Labels, Subset
+from experiments.paper.distributions import auroc_of_low
 from experiments.paper.methods import Method, Model, nested
-from experiments.paper.settings import MATRICES, ONE_VECTOR, VECTOR_WORDS
-from experiments.paper.significance import auroc_of_low
-from experiments.paper.subset import Labels, Subset
-from experiments.paper.sweep import Scaling, row_means
 from experiments.paper.table2 import CLASSIFIERS, on_matrices, on_vectors
-from experiments.paper.verdicts import worded
+from experiments.paper.thresholds import Scaling, row_means
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.markdown import strong
 from lrp4rag.report.numbers import difference, with_interval
-from lrp4rag.training.metrics import RESAMPLES
 from lrp4rag.training.validation import Outcome
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")
@@ -129,27 +124,17 @@ def _words(case: Case) -> dict[str, str]:
 
 
 def _lower(context: Context) -> tuple[Case, ...]:
-    cells = [
-        Cell(
-            {
-                "what": "low means",
-                "vectors": [vector for vector in ONE_VECTOR if subset.admits(vector)],
-                "rows": subset.digest,
-                "resamples": context.settings.resamples,
-            },
-            Metrics,
-            partial(_prepare_lower, subset, context.settings.resamples),
-        )
-        for subset in context.subsets.values()
-    ]
+    """How often a hallucinated row has the lower mean of a pair."""
+    subsets = context.subsets
+    calls = [(_means(subset), *subset.truth, context.settings.resamples) for subset in subsets.values()]
     return tuple(
         Case(name, what, interval, null=0.5, decides=what == MEAN)
-        for name, found in zip(context.subsets, context.cache.all(cells, "findings"), strict=True)
-        for what, interval in found.items()
+        for name, metrics in zip(subsets, context.map(separation, calls, "findings"), strict=True)
+        for what, interval in metrics.items()
     )
 
 
-def _prepare_lower(subset: Subset, resamples: int) -> Task:
+def _means(subset: Subset) -> dict[str, Floats]:
     lengths = np.array([[len(row.response), len(row.encoded.prompt_ids)] for row in subset.rows.relevances])
     mean = np.array([row.mean() for row in subset.vectors("response")], dtype=np.float64)
     means = {MEAN: mean, UNEXPLAINED: _residual(mean, np.log(lengths))}
@@ -157,69 +142,55 @@ def _prepare_lower(subset: Subset, resamples: int) -> Task:
         if subset.admits(vector):
             name = f"{VECTOR_WORDS[vector]} scaled to (0, 1) within its row"
             means[name] = row_means(subset.vectors(vector), "within")
-    return partial(_separation, means, subset.labels, subset.groups, resamples)
+    return means
 
 
-def _residual(values: NDArray[np.float64], explained_by: NDArray[np.float64]) -> NDArray[np.float64]:
+def _residual(values: Floats, explained_by: Floats) -> Floats:
     """What least squares on the columns, without their products, leaves of the values."""
     columns = np.column_stack([np.ones(len(values)), explained_by])
-    rest: NDArray[np.float64] = values - columns @ np.linalg.lstsq(columns, values, rcond=None)[0]
+    rest: Floats = values - columns @ np.linalg.lstsq(columns, values, rcond=None)[0]
     return rest
 
 
 def _means_apart(context: Context) -> tuple[Case, ...]:
     """R_response less R_prompt by their means alone: nothing is learned, so there are no folds to pool."""
     subsets = {name: subset for name, subset in context.subsets.items() if subset.admits("prompt")}
-    resamples = context.settings.resamples
-    cells = [
-        Cell(
-            {"what": "means apart", "rows": subset.digest, "resamples": resamples},
-            Metrics,
-            partial(_prepare_apart, subset, resamples),
+    scalings: dict[str, Scaling] = {WITHIN: "within", ACROSS: "across"}
+    calls = [
+        (
+            {what: row_means(subset.vectors("response"), scaling) for what, scaling in scalings.items()},
+            {what: row_means(subset.vectors("prompt"), scaling) for what, scaling in scalings.items()},
+            *subset.truth,
+            context.settings.resamples,
         )
         for subset in subsets.values()
     ]
     return tuple(
         Case(name, f"{what} on R_response, less on R_prompt", interval, decides=what in DECISIVE)
-        for name, found in zip(subsets, context.cache.all(cells, "findings"), strict=True)
-        for what, interval in found.items()
+        for name, metrics in zip(subsets, context.map(separation_apart, calls, "findings"), strict=True)
+        for what, interval in metrics.items()
     )
 
 
-def _prepare_apart(subset: Subset, resamples: int) -> Task:
-    response, prompt = subset.vectors("response"), subset.vectors("prompt")
-    scalings: dict[str, Scaling] = {WITHIN: "within", ACROSS: "across"}
-    pairs = {what: (row_means(response, one), row_means(prompt, one)) for what, one in scalings.items()}
-    return partial(_apart, pairs, subset.labels, subset.groups, resamples)
-
-
-def _apart(
-    pairs: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
-    labels: Labels,
-    groups: NDArray[np.str_],
-    resamples: int = RESAMPLES,
-) -> Metrics:
-    """How much oftener the first of a pair is lower in a hallucinated row than the second is."""
-    columns = np.column_stack([means for pair in pairs.values() for means in pair])
+def separation(means: dict[str, Floats], labels: Labels, groups: Groups, resamples: int) -> Metrics:
+    """How often a hallucinated row has the lower value of a pair."""
 
     def measured(rows: NDArray[np.intp]) -> dict[str, float]:
-        found = auroc_of_low(columns[rows], labels[rows])
-        return dict(zip(pairs, map(float, found[::2] - found[1::2]), strict=True))
+        return {name: float(auroc_of_low(values[rows], labels[rows])) for name, values in means.items()}
 
     return bootstrap(measured, groups, resamples=resamples)
 
 
-def _separation(
-    means: dict[str, NDArray[np.float64]],
-    labels: Labels,
-    groups: NDArray[np.str_],
-    resamples: int = RESAMPLES,
+def separation_apart(
+    first: dict[str, Floats], second: dict[str, Floats], labels: Labels, groups: Groups, resamples: int
 ) -> Metrics:
-    """How often a hallucinated row has the lower value of a pair."""
-    columns = np.column_stack(list(means.values()))
+    """How much oftener the first values are lower in a hallucinated row than the second are."""
 
     def measured(rows: NDArray[np.intp]) -> dict[str, float]:
-        return dict(zip(means, map(float, auroc_of_low(columns[rows], labels[rows])), strict=True))
+        def low(values: Floats) -> float:
+            return float(auroc_of_low(values[rows], labels[rows]))
+
+        return {name: low(values) - low(second[name]) for name, values in first.items()}
 
     return bootstrap(measured, groups, resamples=resamples)
 
@@ -277,46 +248,32 @@ def _compared(
 def _larger_is_no_worse(context: Context) -> tuple[Case, ...]:
     """Steps from one size to the next; sources are drawn for both generators together."""
     names = [name for name in SIZES if name in context.subsets]
+    subsets = [context.subsets[name] for name in names]
     # Of R_prompt and R_response only: the candidates on R* are not the same for all generators.
-    methods = [nested(on_vectors(context.subsets[name]), context.settings.honest) for name in names]
+    methods = [nested(on_vectors(subset), context.settings.honest) for subset in subsets]
     outcomes = context.outcomes(methods, "findings")
-    # From the larger to the smaller, so that a difference is by what the larger is better.
     pairs = list(pairwise(range(len(names)))) + ([(0, len(names) - 1)] if len(names) > 2 else [])
-    steps = [(large, small) for small, large in pairs]
-    resamples = context.settings.resamples
-    cells = [
-        Cell(
-            {"what": "step", "of": [methods[k].key for k in step], "resamples": resamples},
-            Metrics,
-            partial(_prepare_step, [methods[k] for k in step], [outcomes[k] for k in step], resamples),
+    # From the larger to the smaller, so that a difference is by what the larger is better.
+    calls = [
+        (
+            [subsets[k].labels for k in (large, small)],
+            [subsets[k].groups for k in (large, small)],
+            [outcomes[k] for k in (large, small)],
+            context.settings.resamples,
         )
-        for step in steps
+        for small, large in pairs
     ]
+    what = f"{OWN}, on the larger less on the smaller"
     return tuple(
-        Case(
-            f"{names[small]} to {names[large]}",
-            f"{OWN}, on the larger less on the smaller",
-            found["auroc"],
-            found["accuracy"],
-            NO_WORSE,
-        )
-        for (large, small), found in zip(steps, context.cache.all(cells, "findings"), strict=True)
+        Case(f"{names[small]} to {names[large]}", what, metrics["auroc"], metrics["accuracy"], NO_WORSE)
+        for (small, large), metrics in zip(pairs, context.map(step, calls, "findings"), strict=True)
     )
 
 
-def _prepare_step(methods: Sequence[Method], outcomes: Sequence[Outcome], resamples: int) -> Task:
-    subsets = [method.subset for method in methods]
-    labels, groups = [each.labels for each in subsets], [each.groups for each in subsets]
-    return partial(step, labels, groups, outcomes, resamples)
-
-
 def step(
-    labels: Sequence[Labels],
-    groups: Sequence[NDArray[np.str_]],
-    outcomes: Sequence[Outcome],
-    resamples: int = RESAMPLES,
+    labels: Sequence[Labels], groups: Sequence[Groups], outcomes: Sequence[Outcome], resamples: int
 ) -> Metrics:
     """The first subset's AUROC and accuracy less the second's; sources that both have are drawn once."""
     first, second = outcomes
-    found = compare_parts(first, second, labels, groups, resamples=resamples)
-    return {name: found[name] for name in ("auroc", "accuracy")}
+    metrics = compare_parts(first, second, labels, groups, resamples=resamples)
+    return {name: metrics[name] for name in ("auroc", "accuracy")}

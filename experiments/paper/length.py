@@ -1,29 +1,28 @@
-"""Tables 3 and 4 of LRP4RAG (arXiv 2408.15533): a classifier over the resampling length L_new."""
+"""Tables 3 and 4 of LRP4RAG (arXiv 2408.15533): the SVM over the resampling length L_new."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.cache import Cell, Task
 from experiments.figures.results import draw_lengths
 from experiments.paper.context import Context, Exhibit, Note, metric_rows
-from experiments.paper.nested import fold_scores, uncalibrated
-from experiments.paper.settings import (
+from experiments.paper.data import (
     DEFAULTS,
     ONE_VECTOR,
     SHOWN_LENGTHS,
     VECTOR_WORDS,
-    Settings,
+    Groups,
+    Labels,
+    Subset,
     estimator_of,
 )
-from experiments.paper.subset import Subset
-from lrp4rag.classifiers.calibration import Candidate, Groups, Labels
+from experiments.paper.methods import fold_scores, uncalibrated
+from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.lrp.resampling import Mode
@@ -31,16 +30,15 @@ from lrp4rag.report.numbers import slug, with_interval
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
 
-MODES_SWEPT: tuple[Mode, ...] = ("interpolate", "zeros")
+CLASSIFIER = "svm"
 CONSTANT = "constant relevance"
-KEPT = ("auroc", "accuracy", "balanced_accuracy", "f1")
+METRICS = ("auroc", "accuracy", "balanced_accuracy", "f1")
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One setting over lengths under a protocol ("honest", "paper"); of `metrics`, those in `KEPT`."""
+    """One vector over lengths under a protocol ("honest", "paper"); of `metrics`, those in `METRICS`."""
 
-    classifier: str
     vector: str
     mode: Mode
     protocol: str
@@ -51,7 +49,7 @@ class Curve:
     def name(self) -> str:
         what = CONSTANT if self.vector == CONSTANT else VECTOR_WORDS[self.vector]
         under = "" if self.protocol == "honest" else f" ({self.protocol} protocol)"
-        return f"{self.classifier}, {what}, {self.mode}{under}"
+        return f"{CLASSIFIER}, {what}, {self.mode}{under}"
 
     @property
     def points(self) -> dict[int, Metrics]:
@@ -85,36 +83,63 @@ class Lengths:
 
 
 def measure(context: Context) -> Lengths:
-    """One cell a length; every row at its own length and nothing else is chosen.
-
-    The honest protocol has both ways to fill bins, the paper's has zeros, as its code does.
-    """
-    settings, cache = context.settings, context.cache
-    swept = {"honest": (settings.plain, MODES_SWEPT), "paper": (settings.paper, (settings.paper.mode,))}
-    places = [
-        (subset, classifier, vector, mode, protocol)
+    """Every row at its own length, and nothing else is chosen. The honest protocol has both ways to fill
+    bins, the paper's has zeros, as its code does."""
+    settings = context.settings
+    ways: list[tuple[Protocol, Mode]] = [
+        (settings.plain, "interpolate"),
+        (settings.plain, "zeros"),
+        (settings.paper, settings.paper.mode),
+    ]
+    curves = [
+        (subset, vector, protocol, mode)
         for subset in context.subsets.values()
-        for classifier in settings.sweep_classifiers
         for vector in (*(each for each in ONE_VECTOR if subset.admits(each)), CONSTANT)
-        for protocol, modes in (swept[name] for name in settings.protocols)
-        for mode in modes
+        for protocol, mode in ways
     ]
-    cells = [
-        [_cell(*place, at, settings) for at in _lengths_of(place[2], settings.sweep)] for place in places
-    ]
-    # All at once, so that no worker waits for the last cell of a curve.
-    cache.all([cell for group in cells for cell in group], "lengths")
-    curves: dict[str, tuple[Curve, ...]] = dict.fromkeys(context.subsets, ())
-    for (subset, classifier, vector, mode, protocol), group in zip(places, cells, strict=True):
-        lengths = _lengths_of(vector, settings.sweep)
-        metrics = tuple(cache.all(group, "lengths"))
-        curves[subset.generator] += (Curve(classifier, vector, mode, protocol.name, lengths, metrics),)
-    words = {name: swept[name][0].words for name in settings.protocols}
-    return Lengths(curves, words, context.lacking("prompt", "R_prompt"))
+    lengths = {vector: _lengths_of(vector, settings.sweep) for _, vector, _, _ in curves}
+
+    def calls() -> Iterator[tuple[Any, ...]]:
+        for subset, vector, protocol, mode in curves:
+            for length in lengths[vector]:
+                candidate = _candidate(subset, vector, mode, length)
+                yield candidate, *subset.truth, protocol, settings.band_resamples
+
+    count = sum(len(lengths[vector]) for _, vector, _, _ in curves)
+    metrics = iter(context.cache.map(_metrics, calls(), count, "lengths"))
+    found: dict[str, tuple[Curve, ...]] = dict.fromkeys(context.subsets, ())
+    for subset, vector, protocol, mode in curves:
+        points = tuple(next(metrics) for _ in lengths[vector])
+        found[subset.generator] += (Curve(vector, mode, protocol.name, lengths[vector], points),)
+    words = {protocol.name: protocol.words for protocol in (settings.plain, settings.paper)}
+    return Lengths(found, words, context.lacking("prompt", "R_prompt"))
+
+
+def _lengths_of(vector: str, sweep: tuple[int, ...]) -> tuple[int, ...]:
+    shown = tuple(each for each in sweep if each in SHOWN_LENGTHS)
+    return shown if vector == CONSTANT and shown else sweep
+
+
+def _candidate(subset: Subset, vector: str, mode: Mode, length: int) -> Candidate:
+    if vector == CONSTANT:
+        ones = [np.ones(len(row)) for row in subset.vectors("response")]
+        inputs = Features(length=length, mode=mode).resampled(ones)
+    else:
+        inputs = subset.inputs(vector, length, mode)
+    settings = DEFAULTS[CLASSIFIER]
+    return Candidate(vector, CLASSIFIER, settings, estimator_of(CLASSIFIER, settings), inputs)
+
+
+def _metrics(
+    candidate: Candidate, labels: Labels, groups: Groups, protocol: Protocol, resamples: int
+) -> Metrics:
+    outcome = uncalibrated(fold_scores(candidate, labels, groups, protocol, inner=False))
+    metrics = outcome_metrics(outcome, labels, groups, resamples=resamples)
+    return {name: metrics[name] for name in METRICS}
 
 
 def show(result: Lengths) -> Exhibit:
-    """A figure (of the first protocol) and a table a generator, which has the lengths of `SHOWN_LENGTHS`."""
+    """A figure (of the honest protocol) and a table a generator, which has the lengths of `SHOWN_LENGTHS`."""
     rows = [
         row | {"generator": generator}
         for generator, curves in result.curves.items()
@@ -125,70 +150,19 @@ def show(result: Lengths) -> Exhibit:
     figures, shown = {}, {}
     for generator, curves in result.curves.items():
         name = f"length-{slug(generator)}"
-        drawn = [curve for curve in curves if curve.protocol == curves[0].protocol]
-        figures[name] = draw_lengths({curve.name: curve.points for curve in drawn}, title=generator)
+        drawn = {curve.name: curve.points for curve in curves if curve.protocol == "honest"}
+        figures[name] = draw_lengths(drawn, title=generator)
         shown[name] = _words(curves)
     return Exhibit(figures, {"length": pd.DataFrame(rows)}, shown)
 
 
 def _words(curves: Sequence[Curve]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    for at in SHOWN_LENGTHS:
-        if any(at in curve.lengths for curve in curves):
-            found = {curve.name: curve.points.get(at) for curve in curves}
-            rows.append(
-                {"L_new": at}
-                | {name: with_interval(each["accuracy"] if each else None) for name, each in found.items()}
-            )
+    for length in SHOWN_LENGTHS:
+        points = {curve.name: curve.points.get(length) for curve in curves}
+        if any(points.values()):
+            words = {
+                name: with_interval(point["accuracy"] if point else None) for name, point in points.items()
+            }
+            rows.append({"L_new": length} | words)
     return pd.DataFrame(rows)
-
-
-def _lengths_of(vector: str, sweep: tuple[int, ...]) -> tuple[int, ...]:
-    shown = tuple(each for each in sweep if each in SHOWN_LENGTHS)
-    return shown if vector == CONSTANT and shown else sweep
-
-
-def _cell(
-    subset: Subset, classifier: str, vector: str, mode: Mode, protocol: Protocol, at: int, settings: Settings
-) -> Cell:
-    key = {
-        "what": "length",
-        "rows": subset.digest,
-        "classifier": classifier,
-        "vector": vector,
-        "mode": mode,
-        "repeats": settings.repeats,
-        "seed": settings.seed,
-        "resamples": settings.band_resamples,
-        "length": at,
-    }
-    if not protocol.grouped:
-        key["protocol"] = protocol.name
-    how = protocol, settings.band_resamples
-    return Cell(key, Metrics, partial(_prepare, subset, classifier, vector, mode, at, *how))
-
-
-def _prepare(
-    subset: Subset, classifier: str, vector: str, mode: Mode, at: int, protocol: Protocol, resamples: int
-) -> Task:
-    if vector == CONSTANT:
-        ones = [np.ones(len(row)) for row in subset.vectors("response")]
-        inputs = Features(length=at, mode=mode).resampled(ones)
-    else:
-        inputs = subset.inputs(vector, at, mode)
-    settings = DEFAULTS[classifier]
-    candidate = Candidate(vector, classifier, settings, estimator_of(classifier, settings), inputs)
-    return partial(_measured, candidate, subset.labels, subset.groups, protocol, resamples)
-
-
-def _measured(
-    candidate: Candidate, labels: Labels, groups: Groups, protocol: Protocol, resamples: int
-) -> Metrics:
-    outcome = uncalibrated(
-        [
-            fold_scores(candidate, labels, groups, protocol, repeat, inner=False)
-            for repeat in range(protocol.repeats)
-        ]
-    )
-    metrics = outcome_metrics(outcome, labels, groups, resamples=resamples)
-    return {name: metrics[name] for name in KEPT}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from experiments.claim import PAGE, claim
 from experiments.paper.context import Context
+from experiments.results import PAGE, PROGRAM
 from lrp4rag.classifiers.card import package_versions
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
@@ -23,12 +23,9 @@ from lrp4rag.util.hashes import hash_of
 from lrp4rag.util.strict_json import read_record
 from lrp4rag.util.types import first_fault
 
-MANIFEST = "manifest.json"
-# As the results of before say; the command is `python -m experiments` now.
-KIND = "lrp4rag experiments reproduce"
+MANIFEST, NAME = "manifest.json", "reproduce"
 BASELINES = "baselines"
 """The section that reads no relevance."""
-MORE_VERSIONS = ("numpy", "scipy", "matplotlib", "seaborn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +37,10 @@ class Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Manifest:
     """What a manifest says that other pages need. `seconds` has the sections that were run."""
 
-    kind: Literal["lrp4rag experiments reproduce"]
+    kind: Annotated[str, Field(pattern=f" {NAME}$")]
     generators: Annotated[dict[str, Generator], Field(min_length=1)]
     baselines: tuple[str, ...]
     seconds: dict[str, float]
@@ -60,46 +57,50 @@ class Beside:
 
     name: str
     link: str
-    known: Known
+    manifest: Manifest
 
 
-def manifest(
+def content_of(
     context: Context, command: str, seconds: Mapping[str, float], files: Sequence[Path], folder: Path
 ) -> dict[str, Any]:
     """Without dates or places on the machine: equal results give equal manifests, but for the seconds."""
-    rows = next(iter(context.subsets.values())).rows
+    more = {name: version(name) for name in ("numpy", "scipy", "matplotlib", "seaborn")}
     return {
-        "kind": KIND,
+        "kind": f"{PROGRAM} {NAME}",
         "command": command,
-        "versions": package_versions() | {name: version(name) for name in MORE_VERSIONS},
-        "settings": context.key["settings"],
-        "stores": {"main": _store(rows)} | {name: _store(each) for name, each in context.variants.items()},
+        "versions": package_versions() | more,
+        "settings": asdict(context.settings),
+        "stores": {name: _store(rows) for name, rows in {"main": context.rows, **context.stores}.items()},
         "generators": {
             name: {
                 "rows": len(subset),
                 "hallucinated": int(subset.labels.sum()),
-                "digest": subset.digest,
+                "digest": subset.rows.digest,
                 "parts": context.extras(subset),
             }
             for name, subset in context.subsets.items()
         },
-        "baselines": [] if context.baselines is None else list(context.baselines.sources),
+        "baselines": list(context.baselines),
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
-        "outputs": {str(path.relative_to(folder)): sha256(path) for path in sorted(files)},
+        "outputs": {path.name: hash_of(path.read_bytes()) for path in sorted(files)},
     }
 
 
-def sha256(path: Path) -> str:
-    return hash_of(path.read_bytes())
+def _store(rows: Rows) -> dict[str, Any]:
+    configuration = rows.store.configuration.as_dict()
+    reader = dict(configuration["reader"])
+    # A reader may go by the path of its folder.
+    reader["name"] = Path(str(reader.get("name", ""))).name
+    return configuration | {"reader": reader, "rows": len(rows), "digest": rows.digest}
 
 
-def read(folder: Path) -> Known:
+def read(folder: Path) -> Manifest:
     """Raises `InputError` where a folder has no manifest, or one that does not say what it is of."""
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError("no manifest of python -m experiments reproduce", path=path)
     try:
-        return TypeAdapter(Known).validate_python(read_record(path, "a manifest"))
+        return TypeAdapter(Manifest).validate_python(read_record(path, "a manifest"))
     except ValidationError as error:
         fault, field = first_fault(error)
         why = f"it does not say what it is of: make it again ({fault})"
@@ -113,35 +114,19 @@ def link_to(other: Path, folder: Path) -> Beside:
     return Beside(other.resolve().name, quote(link), read(other))
 
 
-def claim_results(folder: Path) -> dict[str, str]:
-    """Prepare the output folder; returns what an earlier reproduction wrote in it: names, and hashes.
-
-    Raises `InputError` where the folder has results of something else: its README would be replaced.
-    """
-    found = claim(folder, KIND, MANIFEST)
-    if not found:  # so that a run that is killed while it writes can go on
-        _write(folder, {"kind": KIND, "outputs": {}})
-    outputs = found.get("outputs")
-    return dict(outputs) if isinstance(outputs, dict) else {}
-
-
-def write(folder: Path, content: dict[str, Any], earlier: Mapping[str, str]) -> None:
-    """Write the manifest, and remove what an earlier reproduction wrote and this one did not."""
+def write(folder: Path, content: dict[str, Any], earlier: Mapping[str, Any]) -> None:
+    """Write the manifest, and remove what an earlier run wrote and this one did not."""
+    outputs = earlier.get("outputs")
+    if not isinstance(outputs, dict):
+        outputs = {}
     for path in folder.iterdir():
-        if path.name in content["outputs"] or path.name not in earlier or path.is_symlink():
+        if path.name in content["outputs"] or path.name not in outputs or path.is_symlink():
             continue
-        if path.is_file() and sha256(path) == earlier[path.name]:  # not what somebody changed since
+        if path.is_file() and hash_of(path.read_bytes()) == outputs[path.name]:  # unchanged since
             path.unlink()
-    _write(folder, content)
-
-
-def _write(folder: Path, content: dict[str, Any]) -> None:
     write_atomically(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
-def _store(rows: Rows) -> dict[str, Any]:
-    configuration = rows.store.configuration.as_dict()
-    reader = dict(configuration["reader"])
-    # A reader may go by the path of its folder.
-    reader["name"] = Path(str(reader.get("name", ""))).name
-    return configuration | {"reader": reader, "rows": len(rows), "digest": rows.digest}
+def begin(folder: Path) -> None:
+    """Mark a new folder, so that a run that is killed while it writes can continue."""
+    write_atomically(folder / MANIFEST, json.dumps({"kind": f"{PROGRAM} {NAME}", "outputs": {}}) + "\n")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from experiments.figures.results import Entry, draw_forest
-from experiments.paper.context import Context, Exhibit, Note, metric_rows
+from experiments.paper.context import Context, Exhibit, Note, metric_rows, metrics_of, worded
+from experiments.paper.data import MATRICES, ONE_VECTOR, TWO_VECTORS, Subset, Variant, lengths_of
 from experiments.paper.methods import Method, Model, control, nested, single
-from experiments.paper.settings import MATRICES, ONE_VECTOR, TWO_VECTORS, lengths_of
-from experiments.paper.subset import Subset, Variant
-from experiments.paper.verdicts import less, worded
-from experiments.published import TABLE_2, Published, best_published, published
+from experiments.published import TABLE_2, Row, best_published, published
 from experiments.tokens.controls import available
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
@@ -71,31 +70,32 @@ class Target:
     published_by: str
     baseline: float
     baseline_by: str
-    best: Interval | None
+    best: Interval
     majority: Interval
     control: str
     controls: int
     control_accuracy: Interval
-    over_control: Interval | None
+    over_control: Interval
     best_of_all: Interval | None
     variants: tuple[str, ...]
     paper: str
-    paper_accuracy: Interval | None
+    paper_accuracy: Interval
     highest: str
-    highest_accuracy: Interval | None
+    highest_accuracy: Interval
     prevalence: float
     published_prevalence: float
 
     @property
-    def over_baseline(self) -> Interval | None:
+    def over_baseline(self) -> Interval:
         """What `best` has more than the paper's best baseline, a fixed number."""
-        return None if self.best is None else less(self.best, self.baseline)
+        bounds = self.best.model_dump()
+        return Interval(**{name: None if x is None else x - self.baseline for name, x in bounds.items()})
 
     @property
     def beats(self) -> dict[str, str]:
         """Whether `best` is shown to be more accurate than the paper's best baseline, and than `control`."""
-        found = {"the paper's best baseline": self.over_baseline, self.control: self.over_control}
-        return {name: worded(one, 0.0) for name, one in found.items() if one is not None}
+        gains = {"the paper's best baseline": self.over_baseline, self.control: self.over_control}
+        return {name: worded(gain, 0.0) for name, gain in gains.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +148,25 @@ def best_of(subset: Subset, protocol: Protocol) -> Method:
 
 def best_of_all(context: Context, subset: Subset, protocol: Protocol) -> Method | None:
     """The same, with R_response of the other stores among the candidates; None where none has all rows."""
-    others = _complete(context, subset)
     models = [
-        Model(each.subset, name, "response", variant=each.name) for each in others for name in CLASSIFIERS
+        Model(variant.subset, name, "response", variant=variant.name)
+        for variant in _complete(context, subset)
+        for name in CLASSIFIERS
     ]
     every = [*on_vectors(subset), *on_matrices(subset), *models]
-    return nested(every, protocol, BEST_OF_ALL) if others else None
+    return nested(every, protocol, BEST_OF_ALL) if models else None
 
 
 def _complete(context: Context, subset: Subset) -> list[Variant]:
     """Only what has the same rows can be chosen among."""
-    variants = context.variants_of(subset).values()
-    return [variant for variant in variants if variant is not None and variant.anchor is subset]
+    return [variant for variant in context.variants_of(subset) if variant.anchor is subset]
 
 
 def methods_of(
     context: Context, subset: Subset, protocol: Protocol
 ) -> list[tuple[Kind, Model | None, Method]]:
     """All lines of a generator under a protocol but those that need no fitting."""
-    made: list[tuple[Kind, Model | None, Method]] = []
+    methods: list[tuple[Kind, Model | None, Method]] = []
     if protocol.nested:
         by_accuracy = context.settings.by_accuracy
         best = (
@@ -174,12 +174,12 @@ def methods_of(
             best_of(subset, by_accuracy),
             best_of(subset, protocol),
         )
-        made += [("best", None, method) for method in best if method is not None]
+        methods += [("best", None, method) for method in best if method is not None]
     for model in models_of(subset):
         kind: Kind = "ours" if model.vector in TWO_VECTORS else "paper"
-        made.append((kind, model, _line_method(model, protocol)))
+        methods.append((kind, model, _line_method(model, protocol)))
     names, _ = available(subset.rows)
-    return made + [("control", None, control(subset, name, protocol)) for name in names]
+    return methods + [("control", None, control(subset, name, protocol)) for name in names]
 
 
 def _line_method(model: Model, protocol: Protocol) -> Method:
@@ -188,23 +188,25 @@ def _line_method(model: Model, protocol: Protocol) -> Method:
         return nested([model], protocol, share_inner=(model.classifier, model.vector) in shared)
     in_matrices = model.vector in MATRICES
     length = lengths_of(model.classifier, model.vector)[-1] if in_matrices else protocol.lengths[0]
-    return single(Model(model.subset, model.classifier, model.vector, protocol.mode), length, protocol)
+    return single(replace(model, mode=protocol.mode), length, protocol)
 
 
 def measure(context: Context) -> Table2:
     """Lines that a store lacks the parts for are left out, and noted."""
-    protocols = [getattr(context.settings, name) for name in context.settings.protocols]
-    # All at once, so that no worker waits for the last cell of a generator.
-    every = [
-        method
-        for subset in context.subsets.values()
+    protocols = context.settings.protocols
+    # All at once, so that no worker waits for the last step of a generator.
+    every = {
+        (name, protocol.name): methods_of(context, subset, protocol)
+        for name, subset in context.subsets.items()
         for protocol in protocols
-        for _, _, method in methods_of(context, subset, protocol)
-    ]
-    context.metrics(every, "table 2")
+    }
+    context.outcomes([method for each in every.values() for _, _, method in each], "table 2")
     generators = {}
     for name, subset in context.subsets.items():
-        lines = {protocol.name: _lines(context, subset, protocol) for protocol in protocols}
+        lines = {
+            protocol.name: _lines(context, subset, protocol, every[name, protocol.name])
+            for protocol in protocols
+        }
         generators[name] = GeneratorTable(
             rows=len(subset),
             sources=len(set(subset.groups)),
@@ -222,20 +224,26 @@ def measure(context: Context) -> Table2:
     return Table2(generators, {each.name: each.words for each in protocols}, left_out)
 
 
-def _lines(context: Context, subset: Subset, protocol: Protocol) -> tuple[Line, ...]:
-    planned = methods_of(context, subset, protocol)
-    methods = [method for _, _, method in planned]
-    found = context.metrics(methods, "table 2")
-    outcomes = context.outcomes(methods, "table 2")
+def _lines(
+    context: Context,
+    subset: Subset,
+    protocol: Protocol,
+    methods: Sequence[tuple[Kind, Model | None, Method]],
+) -> tuple[Line, ...]:
+    fitted = [method for _, _, method in methods]
+    results = zip(
+        methods, context.metrics(fitted, "table 2"), context.outcomes(fitted, "table 2"), strict=True
+    )
     lines = [
         _line(method.name, kind, metrics, outcome, model)
-        for (kind, model, method), metrics, outcome in zip(planned, found, outcomes, strict=True)
+        for (kind, model, method), metrics, outcome in results
     ]
     for name, outcome in (
         (FLAG_EVERYTHING, flag_everything(subset.labels, protocol)),
         (MAJORITY, majority(subset, protocol)),
     ):
-        lines.append(_line(name, "control", context.metrics_of(subset, outcome), outcome, None))
+        metrics = metrics_of(outcome, *subset.truth, context.settings.resamples)
+        lines.append(_line(name, "control", metrics, outcome, None))
     return tuple(lines)
 
 
@@ -262,35 +270,35 @@ def _target(subset: Subset, lines: dict[str, tuple[Line, ...]], context: Context
     if subset.generator not in {row.generator for row in TABLE_2}:
         return None
     highest, baseline = (best_published(kind, subset.generator) for kind in ("lrp4rag", "baseline"))
-    honest, paper = lines.get("honest", ()), lines.get("paper", ())
-    best, best_of_all = (
-        next((line.accuracy for line in honest if line.name == name), None)
-        for name in (BEST_BY_ACCURACY, BEST_OF_ALL)
-    )
-    controls = {line.name: line for line in honest or paper if line.kind == "control"}
-    rivals = [line for line in controls.values() if line.name not in (MAJORITY, FLAG_EVERYTHING)]
+    by_name = {line.name: line for line in lines["honest"]}
+    rivals = [
+        line
+        for line in lines["honest"]
+        if line.kind == "control" and line.name not in (MAJORITY, FLAG_EVERYTHING)
+    ]
     rival = max(rivals, key=_by_accuracy)
     by_looking, in_folds = (
-        max((line for line in each if line.kind == "paper"), key=_by_accuracy, default=None)
-        for each in (paper, honest)
+        max((line for line in lines[name] if line.kind == "paper"), key=_by_accuracy)
+        for name in ("paper", "honest")
     )
+    best_of_all = by_name.get(BEST_OF_ALL)
     return Target(
         published=highest.accuracy,
         published_by=highest.classifier,
         baseline=baseline.accuracy,
         baseline_by=baseline.classifier,
-        best=best,
-        majority=controls[MAJORITY].accuracy,
+        best=by_name[BEST_BY_ACCURACY].accuracy,
+        majority=by_name[MAJORITY].accuracy,
         control=rival.name,
         controls=len(rivals),
         control_accuracy=rival.accuracy,
-        over_control=_over(subset, rival.name, context) if best else None,
-        best_of_all=best_of_all,
+        over_control=_over(subset, rival.name, context),
+        best_of_all=best_of_all.accuracy if best_of_all else None,
         variants=tuple(variant.what for variant in _complete(context, subset)),
-        paper=by_looking.name if by_looking else "",
-        paper_accuracy=by_looking.accuracy if by_looking else None,
-        highest=in_folds.name if in_folds else "",
-        highest_accuracy=in_folds.accuracy if in_folds else None,
+        paper=by_looking.name,
+        paper_accuracy=by_looking.accuracy,
+        highest=in_folds.name,
+        highest_accuracy=in_folds.accuracy,
         prevalence=subset.prevalence,
         published_prevalence=highest.prevalence,
     )
@@ -308,17 +316,16 @@ def _by_accuracy(line: Line) -> float:
 
 
 def show(result: Table2) -> Exhibit:
-    """A forest plot a generator (the honest protocol where there is one), and a table a protocol."""
+    """A forest plot of the honest protocol for each generator, and a table for each protocol."""
     figures, shown, lines = {}, {}, []
     for generator, table in result.generators.items():
-        first, *_ = result.protocols
-        entries = [_entry(generator, line) for line in table.lines[first]]
-        title = f"{label(generator)}, {first} protocol"
+        entries = [_entry(generator, line) for line in table.lines["honest"]]
+        title = f"{label(generator)}, honest protocol"
         figures[f"table2-{slug(generator)}"] = draw_forest(entries, title=title)
-        for protocol, found in table.lines.items():
-            words = pd.DataFrame((_words(generator, line) for line in found), dtype=object)
+        for protocol, of_protocol in table.lines.items():
+            words = pd.DataFrame((_words(generator, line) for line in of_protocol), dtype=object)
             shown[f"table2-{slug(generator)}-{protocol}"] = words
-            lines += [row for line in found for row in _numbers(generator, protocol, line)]
+            lines += [row for line in of_protocol for row in _numbers(generator, protocol, line)]
     shown["table2-published"] = _published_words()
     tables = {"table2": pd.DataFrame(lines), "table2-chosen": _chosen(result), "table2-ahead": _ahead(result)}
     return Exhibit(figures, tables, shown)
@@ -330,7 +337,7 @@ def _entry(generator: str, line: Line) -> Entry:
     return Entry(_name(line), kind, line.metrics, paper.metrics if paper else {})
 
 
-def _reported(generator: str, line: Line) -> Published | None:
+def _reported(generator: str, line: Line) -> Row | None:
     return published(line.classifier, generator) if COMPARED.get(line.classifier) == line.vector else None
 
 
@@ -361,7 +368,7 @@ def _chosen(result: Table2) -> pd.DataFrame:
     return pd.DataFrame(
         {"generator": generator, "name": line.name, "chosen": chosen, "folds": folds}
         for generator, table in result.generators.items()
-        for line in table.lines.get("honest", ())
+        for line in table.lines["honest"]
         for chosen, folds in line.chosen.items()
     )
 
@@ -373,7 +380,7 @@ def _ahead(result: Table2) -> pd.DataFrame:
         [
             {"generator": name, "less": one.control, **one.over_control.model_dump()}
             for name, one in targets.items()
-            if one is not None and one.over_control is not None
+            if one is not None
         ],
         columns=["generator", "less", *Interval.model_fields],
     )

@@ -1,29 +1,26 @@
-"""What a baseline is: a system that people would compare with, behind one small protocol.
+"""A baseline: a system that people would compare with, behind one small protocol.
 
-`fit` learns from labelled responses and returns a `FittedBaseline`, which gives each response a `Score`.
-Whatever a baseline chooses (a layer, a threshold, a sigmoid) it chooses in `fit`, from the rows it is given:
-the comparison calls it once in each fold. Most baselines are one of the two kinds here: the best of some
-classifiers on numbers that are known already (`BestClassifier`), or on numbers that are measured for each
-response by itself (`Measured`).
+`fit` learns from labelled responses and returns a `Fitted`, which scores responses. Whatever a baseline
+chooses (a layer, a threshold, a sigmoid) it chooses in `fit`, from the rows it is given: the comparison calls
+it once in each fold. Most baselines are one of the two kinds here: the best of some classifiers on numbers of
+the store (`BestClassifier`), or on numbers that are measured for each response by itself (`Measured`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.systems.facts import Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import (
     NO_PARTS,
     Calibration,
     OutOfFold,
     PartScores,
-    Score,
     threshold_of,
 )
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, chosen, fit, grouped_folds, margin_of
@@ -31,21 +28,40 @@ from lrp4rag.training.controls import Candidates, logistic
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
 
+Access = Literal["text", "text and samples", "reader's states"]
+OURS = "this project"
+LABELS, SPANS = "labelled responses", "annotated spans"  # what is learned from
 NOTHING = "nothing: too few responses have an answer"
 M_co = TypeVar("M_co", covariant=True)
 
 
-class FittedBaseline(Protocol):
-    """`chosen` says in words what was chosen; a combination can learn from `out_of_fold`."""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What tables show of a system, and what must be there before it runs.
+
+    * `title` as the literature names it, `paper` where it is described.
+    * `access`: what it is given beside prompt and response. `training`: what it learns from.
+    * `weights`: what computes. Where these are not the published ones, its row is not the published system's.
+    * `modules`: optional packages that it imports. `choices`: the fields of `ModelChoice` that name other
+      weights, which then replace these.
+    * `needs`: parts of a store that it reads. `slow`: too slow for all rows of a large store, so it is
+      evaluated on a sample of them.
+    """
+
+    title: str
+    paper: str
+    access: Access
+    training: str
+    weights: str
+    needs: tuple[str, ...] = ()
+    slow: bool = False
+    modules: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     @property
-    def chosen(self) -> str: ...
-
-    @property
-    def out_of_fold(self) -> OutOfFold: ...
-
-    def score(self, rows: Rows, resources: Resources) -> list[Score]:
-        """One for each row, in their order; labels are not looked at."""
+    def ours(self) -> bool:
+        """A detector of this project, not one of the systems beside it."""
+        return self.paper == OURS
 
 
 class Baseline(Protocol):
@@ -54,60 +70,40 @@ class Baseline(Protocol):
     @property
     def facts(self) -> Facts: ...
 
-    def fit(self, rows: Rows, resources: Resources) -> FittedBaseline:
+    def fit(self, rows: Rows, resources: Resources) -> Fitted:
         """Learn from labelled rows. Raises `InputError` where there are too few sources."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
     """Of one response: `numbers` (K,), NaN for no answer; `suspicion` of its parts, if they are scored;
-    `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries,
-    `notes` are the reasons that it gave."""
+    `asked` counts the questions put to a model, `unanswered` those without a usable reply after all tries."""
 
     numbers: NDArray[np.float64]
     suspicion: PartScores | None = None
     asked: int = 0
     unanswered: int = 0
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What a fitted model reads of R rows: raw `scores` (R,), NaN for no answer, `parts` if it scores any,
-    and the measurements behind them, if any."""
+    """Of R rows: raw `scores` (R,), NaN for no answer, `parts` if they are scored, and measurements, if
+    any."""
 
     scores: NDArray[np.float64]
     parts: Sequence[PartScores] | None = None
-    measurements: Sequence[Measurement] | None = None
+    measurements: Sequence[Measurement] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """`read` gives raw scores, which `calibration` turns into probabilities; parts are marked from
-    `threshold` on. `model` is what was fitted."""
+    """`read` scores rows without looking at labels; `calibration` turns scores into probabilities, and parts
+    are marked from `threshold` on. `chosen` says in words what was chosen."""
 
     chosen: str
-    model: Any
     read: Callable[[Rows, Resources], Reading]
     calibration: Calibration
     threshold: float | None
-
-    @property
-    def out_of_fold(self) -> OutOfFold:
-        return self.calibration.out_of_fold
-
-    def score(self, rows: Rows, resources: Resources) -> list[Score]:
-        reading, threshold = self.read(rows, resources), self.threshold
-        marks = None
-        if reading.parts is not None and threshold is not None:
-            marks = [one.marked(threshold) for one in reading.parts]
-        found = self.calibration.verdicts(reading.scores, rows.generators, marks)
-        if reading.measurements is None:
-            return found
-        return [
-            replace(score, asked=one.asked, unanswered=one.unanswered, notes=one.notes)
-            for score, one in zip(found, reading.measurements, strict=True)
-        ]
 
 
 def _fit_best(
@@ -118,9 +114,9 @@ def _fit_best(
 ) -> Fitted:
     """The best candidate by inner folds. Inputs may be NaN where a response has no answer; where too few
     responses have one, no classifier is fitted and no response gets a score. `inputs_of` gives the candidates
-    and what is read beside scores."""
+    and a reading without scores."""
     candidates, reading = inputs_of(rows, resources)
-    answered = np.flatnonzero(np.all([_finite(one.inputs) for one in candidates], axis=0))
+    answered = np.flatnonzero(np.all([_finite(each.inputs) for each in candidates], axis=0))
     labels, groups = rows.labels, rows.groups
     scores = np.full(len(labels), np.nan)
     label, model = NOTHING, None
@@ -138,21 +134,21 @@ def _fit_best(
     def read(rows: Rows, resources: Resources) -> Reading:
         candidates, reading = inputs_of(rows, resources)
         if model is not None:
-            own = next(one.inputs for one in candidates if one.label == label)
-            if (answered := _finite(own)).any():
-                reading.scores[answered] = margin_of(model, own[answered])[0]
+            inputs = next(each.inputs for each in candidates if each.label == label)
+            if (answered := _finite(inputs)).any():
+                reading.scores[answered] = margin_of(model, inputs[answered])[0]
         return reading
 
     threshold = mark_from
     if reading.parts is not None and threshold is None:
         threshold = threshold_of(reading.parts, rows.examples)
-    return Fitted(label, model, read, Calibration.of(scores, labels, rows.generators), threshold)
+    return Fitted(label, read, Calibration.of(scores, labels, rows.generators), threshold)
 
 
 def _finite(inputs: np.ndarray) -> np.ndarray:
     """Which rows have numbers only, (rows,)."""
-    whole: np.ndarray = np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1)
-    return whole
+    finite: np.ndarray = np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1)
+    return finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +168,7 @@ class BestClassifier:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedModel(Generic[M_co]):
-    """A model, and which of the rows asked for (R,) are unseen: it did not learn from their sources."""
+    """A model, and which of the rows (R,) are `unseen`: it did not learn from their sources."""
 
     model: M_co
     unseen: NDArray[np.bool_]
@@ -185,7 +181,7 @@ class Measured:
     too, and marked from `mark_from` on, or from the threshold of the best F1.
 
     With `model_of`, `measure` is given that model too. Classifier, calibration and threshold then come from
-    the rows that are unseen by the model; its measurements must be cached under its name.
+    the rows that are unseen by the model; its measurements must be kept under its name.
     """
 
     facts: Facts
@@ -200,28 +196,29 @@ class Measured:
         if self.model_of is None:
             return self._fit(rows, resources)
         trained = self.model_of(rows, resources)
-        if not trained.unseen.all():  # a published model has seen none, and too few rows are named as such
-            check_unseen(rows, trained.unseen, resources.seed)
+        if not trained.unseen.all():  # otherwise too few rows are named as such
+            _check_unseen(rows, trained.unseen, resources.seed)
         unseen = np.flatnonzero(trained.unseen)
         fitted = self._fit(rows.select(unseen), resources, trained.model)
-        outside = OutOfFold(unseen[fitted.out_of_fold.rows], fitted.out_of_fold.probabilities)
+        inner = fitted.calibration.out_of_fold
+        outside = OutOfFold(unseen[inner.rows], inner.probabilities)
         return replace(fitted, calibration=replace(fitted.calibration, out_of_fold=outside))
 
     def _fit(self, rows: Rows, resources: Resources, *model: Any) -> Fitted:
         def inputs_of(rows: Rows, resources: Resources) -> tuple[Candidates, Reading]:
-            found = self.measure(rows, resources, *model)
-            parts = [one.suspicion or NO_PARTS for one in found] if self.marks else None
-            numbers = np.array([one.numbers for one in found])
+            measurements = self.measure(rows, resources, *model)
+            parts = [each.suspicion or NO_PARTS for each in measurements] if self.marks else None
+            numbers = np.array([each.numbers for each in measurements])
             candidates = logistic(numbers, " and ".join(self.names))
             if self.alternatives:
                 apart = (logistic(numbers[:, [k]], name) for k, name in enumerate(self.names))
                 candidates = sum(apart, ())
-            return candidates, Reading(np.full(len(rows), np.nan), parts, found)
+            return candidates, Reading(np.full(len(rows), np.nan), parts, measurements)
 
         return _fit_best(inputs_of, rows, resources, self.mark_from)
 
 
-def check_unseen(rows: Rows, unseen: NDArray[np.bool_], seed: int) -> None:
+def _check_unseen(rows: Rows, unseen: NDArray[np.bool_], seed: int) -> None:
     """Raise `InputError` where unseen sources are too few to calibrate by."""
     try:
         grouped_folds(rows.labels[unseen], rows.groups[unseen], CALIBRATION_FOLDS, seed)

@@ -1,4 +1,4 @@
-"""The model that answers a prompt: the local reader, or a model behind an OpenAI-compatible endpoint."""
+"""The model that answers a prompt: the reader, or a model behind an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from experiments.systems.facts import optional
+from experiments.systems.encoders import optional
 from lrp4rag.util.errors import InputError, LRP4RAGError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Chat(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies model and weights: its replies are cached under this name."""
+        """Identifies model and weights: its replies are kept under this name."""
 
     def choose(self, messages: Sequence[str], answers: tuple[str, str]) -> list[float | None]:
         """The probability of the first of two answers, by their tokens at the first place of the reply: p1 /
@@ -37,7 +37,7 @@ class Chat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalChat:
-    """The reader itself. Messages that begin alike are read once."""
+    """The reader as the model that answers. Messages that begin alike are read once."""
 
     reader: Reader
 

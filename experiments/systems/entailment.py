@@ -8,6 +8,7 @@ them are candidates. The model is published, or trained in the folds on pairs of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -17,19 +18,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.systems.baseline import Measured, Measurement, TrainedModel
-from experiments.systems.encoders.embedder import Embedder
-from experiments.systems.encoders.entailment import Entailment, Pair, load_entailment
-from experiments.systems.encoders.running import chunks_of, encoded_pair
-from experiments.systems.encoders.training import Item, Training
-from experiments.systems.encoders.weights import MINILM_PACKAGE
-from experiments.systems.facts import SPANS, Facts
-from experiments.systems.resources import Resources
+from experiments.systems.baseline import SPANS, Facts, Measured, Measurement, TrainedModel
+from experiments.systems.encoders import (
+    MINILM,
+    MINILM_PACKAGE,
+    Embedder,
+    Entailment,
+    Pair,
+    Training,
+    chunks_of,
+    encoded_pair,
+    finetune,
+    load_encoder,
+    load_entailment,
+    seeded,
+)
+from experiments.systems.resources import SEEN, Resources
 from experiments.systems.scoring import NO_PARTS, PartScores, split
-from experiments.systems.trained import model_of_fold, train_encoder
 from lrp4rag.example import Example
 from lrp4rag.training.metrics import annotated_sentences
 from lrp4rag.training.rows import Rows
+from lrp4rag.util.files import write_atomically
 from lrp4rag.util.sentences import sentences_in, sentences_of
 
 TRAINING = Training(epochs=2, rate=1e-4)
@@ -39,7 +48,6 @@ LONGEST = 256  # tokens of a pair in training
 CHUNK_WORDS = 100
 SHORTEST = 4  # words of a sentence: headings and list numbers are left out
 UNRELATED = 0.5  # pairs with another source's chunk, as a part of the supported ones
-LABELS = {0: "not supported", 1: "supported"}
 WINDOW_WORDS = 220  # with a sentence of the response these are fewer than 512 tokens
 
 
@@ -61,38 +69,50 @@ def _trained(rows: Rows, resources: Resources, kind: str, training: Training) ->
         "unrelated": UNRELATED,
         "tokens": LONGEST,
     }
-    choices = resources.choices
-    load = partial(load_entailment, device=choices.device)
-    train = partial(train_entailment, training=training)
-    return model_of_fold(rows, resources, settings, train, load, published=choices.entailment)
+    load = partial(load_entailment, device=resources.choice.device)
+
+    def train(examples: list[Example], folder: Path) -> None:
+        train_entailment(examples, resources, folder, training)
+
+    published = resources.choice.entailment
+    return TrainedModel(*resources.trained(rows, settings, train, load, published=published))
 
 
 def train_entailment(
-    examples: list[Example], resources: Resources, folder: Path, *, training: Training = TRAINING
+    examples: Sequence[Example], resources: Resources, folder: Path, training: Training = TRAINING
 ) -> None:
-    """Train on labelled examples and save model and tokenizer to a folder."""
+    """Train MiniLM on labelled examples and save model and tokenizer to a folder."""
     from transformers import AutoModelForSequenceClassification
 
-    def items_of(_model: Any, tokenizer: Any) -> list[Item]:
-        return [
-            dict(encoded_pair(tokenizer, *pair, LONGEST)) | {"labels": int(supported)}
-            for pair, supported in training_pairs(examples, resources.embedder, resources.seed)
-        ]
+    model, tokenizer = new_head(AutoModelForSequenceClassification, resources, training)
+    items = [
+        dict(encoded_pair(tokenizer, *pair, LONGEST)) | {"labels": int(supported)}
+        for pair, supported in training_pairs(examples, resources.embedder, resources.seed)
+    ]
+    finetune(model, tokenizer, items, training).save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
+    write_atomically(folder / SEEN, json.dumps(sorted({each.content_hash for each in examples})) + "\n")
 
-    kind, label = AutoModelForSequenceClassification, "training entailment"
-    names = {"id2label": LABELS, "label2id": {name: k for k, name in LABELS.items()}}
-    train_encoder(kind, items_of, examples, resources, folder, training, label, config=names)
+
+def new_head(kind: Any, resources: Resources, training: Training) -> tuple[Any, Any]:
+    """MiniLM under a new head of two labels, and its tokenizer; `kind` is the class of transformers."""
+    with seeded(resources.seed):  # the head is drawn
+        options: dict[str, Any] = {
+            "num_labels": 2,
+            "attention_probs_dropout_prob": training.attention_dropout,
+        }
+        return load_encoder(MINILM, kind, device=resources.choice.device, **options)
 
 
-def training_pairs(examples: list[Example], embedder: Embedder, seed: int) -> list[tuple[Pair, bool]]:
+def training_pairs(examples: Sequence[Example], embedder: Embedder, seed: int) -> list[tuple[Pair, bool]]:
     """Each sentence with the chunk of its passages that is most like it, and whether that supports it: not
     where an annotated span touches it. As many supported ones are drawn as there are others; half as many
     again are paired with the chunk of another source, which does not support them (RAGulator's way, arXiv
     2411.03920)."""
     generator = np.random.default_rng(seed)
-    found = [(*one, example) for example in examples for one in sentences_with_flags(example)]
-    sentences, owners = [text for text, _, _ in found], [example for _, _, example in found]
-    flagged = np.array([flag for _, flag, _ in found], dtype=bool)
+    every = [(*pair, example) for example in examples for pair in sentences_with_flags(example)]
+    sentences, owners = [text for text, _, _ in every], [example for _, _, example in every]
+    flagged = np.array([flag for _, flag, _ in every], dtype=bool)
     wrong = np.flatnonzero(flagged)
     right = generator.permutation(np.flatnonzero(~flagged))[: len(wrong)]
     chunks = {example.content_hash: chunks_of(example.passages, CHUNK_WORDS) for example in examples}
@@ -121,34 +141,28 @@ def sentences_with_flags(example: Example) -> list[tuple[str, bool]]:
 
 
 def nearest_chunks(sentences: list[str], chunks: list[list[str]], embedder: Embedder) -> list[str]:
-    """Of each sentence's chunks the one with the most similar embedding."""
-    every = sorted({chunk for own in chunks for chunk in own})
+    """For each sentence the one of its chunks with the most similar embedding."""
+    every = sorted({chunk for group in chunks for chunk in group})
     place = {chunk: k for k, chunk in enumerate(every)}
     vectors, queries = embedder(every), embedder(sentences)
-    found = []
-    for query, own in zip(queries, chunks, strict=True):
-        likeness: NDArray[np.float32] = vectors[[place[chunk] for chunk in own]] @ query
-        found.append(own[int(likeness.argmax())])
-    return found
-
-
-def windows_of(example: Example) -> list[str]:
-    """Of all passages as one text: a window may begin in one and end in the next."""
-    return chunks_of(["\n".join(example.passages)], WINDOW_WORDS)
+    nearest = []
+    for query, group in zip(queries, chunks, strict=True):
+        similarity: NDArray[np.float32] = vectors[[place[chunk] for chunk in group]] @ query
+        nearest.append(group[int(similarity.argmax())])
+    return nearest
 
 
 def measure_group(group: Sequence[Example], model: Entailment) -> list[Measurement]:
     """Of responses to one source; all pairs are read together. A sentence's score is the smallest of 1 -
-    support over the windows, a response's the highest of its sentences."""
-    windows = windows_of(group[0])
+    support over the windows of all passages as one text, a response's the highest of its sentences."""
+    windows = chunks_of(["\n".join(group[0].passages)], WINDOW_WORDS)
     texts = [sentences_of(example.response) for example in group]
-    support = model([(window, text) for own in texts for text in own for window in windows])
+    support = model([(window, text) for sentences in texts for text in sentences for window in windows])
     doubts = (1 - support.reshape(-1, len(windows))).min(axis=1)
-    made = []
-    for example, part in zip(group, split(doubts, texts), strict=True):
-        spans = np.array(sentences_in(example.response or ""))
-        made.append(Measurement(np.array([part.max()]), PartScores(spans, part)))
-    return made
+    return [
+        Measurement(np.array([part.max()]), PartScores(np.array(sentences_in(example.response or "")), part))
+        for example, part in zip(group, split(doubts, texts), strict=True)
+    ]
 
 
 def read_windows(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
@@ -165,20 +179,14 @@ def support_of(doubts: np.ndarray) -> np.ndarray:
 
 def measure_support(rows: Rows, resources: Resources, model: Entailment) -> list[Measurement]:
     """The two numbers of `support_of`, of windows that are read as RAGulator reads them."""
-    found = read_windows(rows, resources, model)
-    return [replace(one, numbers=support_of((one.suspicion or NO_PARTS).scores)) for one in found]
+    measurements = read_windows(rows, resources, model)
+    return [replace(each, numbers=support_of((each.suspicion or NO_PARTS).scores)) for each in measurements]
 
 
 def entailment_facts(title: str, paper: str, training: str = SPANS) -> Facts:
-    return Facts(
-        title,
-        paper,
-        "text",
-        training,
-        "MiniLM (22M), cross-encoder trained in the folds",
-        choices=("entailment",),
-        modules=(MINILM_PACKAGE,),
-    )
+    weights = "MiniLM (22M), cross-encoder trained in the folds"
+    choices, modules = ("entailment",), (MINILM_PACKAGE,)
+    return Facts(title, paper, "text", training, weights, modules=modules, choices=choices)
 
 
 RAGULATOR_ENCODER = Measured(

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.systems.baseline import Measured, Measurement, TrainedModel
-from experiments.systems.encoders.running import outputs, seeded
-from experiments.systems.encoders.training import Item, Training, finetune
-from experiments.systems.facts import LABELS, Facts, optional
+from experiments.systems.baseline import LABELS, Facts, Measured, Measurement, TrainedModel
+from experiments.systems.encoders import Item, Training, finetune, optional, outputs, seeded
 from experiments.systems.resources import Resources
-from experiments.systems.trained import model_of_fold, save
 from lrp4rag.example import Example
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
@@ -23,10 +20,13 @@ from lrp4rag.util.errors import InputError
 if TYPE_CHECKING:
     from lrp4rag.reader.reader import Reader
 
-TRAINING = Training(epochs=2, rate=2e-4, batch=8)
-RANK, ALPHA, DROPOUT = 8, 16, 0.05
-TARGETS = ("q_proj", "v_proj")
-TOKENS_A_PASS = 1024  # of training, whose activations are held: 8 responses together took 20 GB
+TRAINING = Training(epochs=2, rate=2e-4, batch=8, together=1)  # 8 responses in one pass took 20 GB
+LORA: dict[str, Any] = {
+    "r": 8,
+    "lora_alpha": 16,
+    "lora_dropout": 0.05,
+    "target_modules": ["q_proj", "v_proj"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class SequenceClassifier:
         """Log odds that each response is hallucinated, (examples,)."""
         items = [item_of(example, self.reader) for example in examples]
         encoded = {name: [item[name] for item in items] for name in ("input_ids", "attention_mask")}
-        found = np.zeros(len(items))
-        for chosen, _, output in outputs(self.model, encoded, self.reader.tokenizer, self.model.device):
+        scores = np.zeros(len(items))
+        for indices, _, output in outputs(self.model, encoded, self.reader.tokenizer, self.model.device):
             logits = output.logits.double()
-            found[chosen] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
-        return found
+            scores[indices] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
+        return scores
 
 
 def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[SequenceClassifier]:
@@ -54,39 +54,36 @@ def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[SequenceClas
         "kind": "lora",
         "reader": resources.reader.identity.digest,
         "training": asdict(TRAINING),
-        "lora": [RANK, ALPHA, DROPOUT, *TARGETS],
+        "lora": LORA,
     }
-    load = partial(load_llm, resources=resources)
-    return model_of_fold(rows, resources, settings, train_llm, load, training_rows=rows)
+    load = partial(load_llm, resources)
+
+    def train(examples: list[Example], folder: Path) -> None:
+        train_llm(resources, examples, folder)
+
+    return TrainedModel(*resources.trained(rows, settings, train, load, training_rows=rows))
 
 
-def train_llm(examples: list[Example], resources: Resources, folder: Path) -> None:
+def train_llm(resources: Resources, examples: list[Example], folder: Path) -> None:
     """Train an adapter and the head on labelled examples, and save both to a folder.
 
     Raises `InputError` for a reader without such a head, or without the projections that are adapted.
     """
     peft = optional("peft")
     reader = resources.reader
-    lora = peft.LoraConfig(
-        task_type=peft.TaskType.SEQ_CLS,
-        r=RANK,
-        lora_alpha=ALPHA,
-        lora_dropout=DROPOUT,
-        target_modules=list(TARGETS),
-    )
     with seeded(resources.seed):  # head and adapter are drawn
         try:
-            adapted = peft.get_peft_model(_headed(resources), lora)
+            configuration = peft.LoraConfig(task_type=peft.TaskType.SEQ_CLS, **LORA)
+            adapted = peft.get_peft_model(_with_head(resources), configuration)
         except ValueError as error:
             raise InputError(f"LoRA cannot adapt {reader.identity}: {error}") from error
     items = [item_of(example, reader) | {"labels": int(bool(example.labels))} for example in examples]
-    label = "fine-tuning the reader"
-    save(finetune(adapted, reader.tokenizer, items, TRAINING, label, tokens=TOKENS_A_PASS), None, folder)
+    finetune(adapted, reader.tokenizer, items, TRAINING).save_pretrained(folder, safe_serialization=True)
 
 
-def load_llm(folder: str | Path, resources: Resources) -> SequenceClassifier:
+def load_llm(resources: Resources, folder: str | Path) -> SequenceClassifier:
     """The reader with the adapter and head of a folder."""
-    model = optional("peft").PeftModel.from_pretrained(_headed(resources), folder)
+    model = optional("peft").PeftModel.from_pretrained(_with_head(resources), folder)
     return SequenceClassifier(Path(folder).name, model.eval(), resources.reader)
 
 
@@ -106,7 +103,7 @@ def measure(rows: Rows, resources: Resources, model: SequenceClassifier) -> list
     return resources.measured("fine-tuned", {"model": model.name}, rows.examples, Measurement, group)
 
 
-def _headed(resources: Resources) -> Any:
+def _with_head(resources: Resources) -> Any:
     """The reader's weights under a new head, in float32: what learns must not be rounded."""
     import torch
     from transformers import AutoModelForSequenceClassification
@@ -117,7 +114,7 @@ def _headed(resources: Resources) -> Any:
     with seeded(resources.seed):
         model = pretrained(
             AutoModelForSequenceClassification,
-            resolve(resources.choices.reader),
+            resolve(resources.choice.name),
             num_labels=2,
             dtype=torch.float32,
             use_safetensors=True,

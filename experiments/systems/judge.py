@@ -14,9 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from experiments.systems.baseline import Measured, Measurement
+from experiments.systems.baseline import Facts, Measured, Measurement
 from experiments.systems.chat import Chat
-from experiments.systems.facts import Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import log_odds
 from lrp4rag.example import Example
@@ -29,7 +28,7 @@ REASON_TOKENS = 40
 VOTES, VOTE_TOKENS, VOTE_TEMPERATURE = 3, 96, 0.7
 
 CASE = "Passages:\n{passages}\n\nQuestion: {question}\n\nAnswer: {response}\n\n"
-"""Passages come first: what responses to one source share is read once by the reader."""
+"""Passages come first: the reader reads once what responses to one source share."""
 SUPPORTED = (
     "Is every statement of the answer supported by the passages above? Reply with one word, Yes or No."
 )
@@ -58,16 +57,16 @@ _GRADE = re.compile(
 _VERDICT = re.compile(r"(?:^|[.!?])\W*verdict\W*(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
-def read_grade(reply: str) -> tuple[str, str] | None:
-    """Grade and reason; None where the reply does not begin with a grade and a reason, which names none."""
-    found = _GRADE.match(reply)
-    return (found[1], " ".join(found[2].split())) if found else None
+def read_grade(reply: str) -> str | None:
+    """The grade; None where the reply does not begin with a grade and a reason, which names none."""
+    match = _GRADE.match(reply)
+    return match[1] if match else None
 
 
 def read_vote(reply: str) -> bool | None:
     """Whether the last verdict at a line's end says that something is not supported; None without one."""
-    found = _VERDICT.findall(reply)
-    return found[-1].lower() == "yes" if found else None
+    verdicts = _VERDICT.findall(reply)
+    return verdicts[-1].lower() == "yes" if verdicts else None
 
 
 def case_of(example: Example) -> str:
@@ -77,33 +76,24 @@ def case_of(example: Example) -> str:
 
 def two_answers(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the log odds of "No" against "Yes"."""
-    found = chat.choose([case_of(example) + SUPPORTED for example in examples], ANSWERS)
-    return [Measurement(np.array([log_odds(one)]), asked=1, unanswered=int(one is None)) for one in found]
+    answers = chat.choose([case_of(example) + SUPPORTED for example in examples], ANSWERS)
+    return [Measurement(np.array([log_odds(no)]), asked=1, unanswered=int(no is None)) for no in answers]
 
 
 def rubric(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the mean worth of the answered questions, FAIL 1, UNCERTAIN 1/2 and PASS 0."""
     questions = [RUBRIC_FORM.format(question=question) for question in RUBRIC.values()]
     messages = [case_of(example) + question for example in examples for question in questions]
-    made = []
-    for grades in batched(asked_until_read(messages, chat, read_grade), len(questions)):
-        known = {name: one for name, one in zip(RUBRIC, grades, strict=True) if one is not None}
-        worth = [WORTH[grade] for grade, _ in known.values()]
-        notes = tuple(f"{name}: {grade}: {reason}" for name, (grade, reason) in known.items())
-        unanswered = len(questions) - len(worth)
-        made.append(Measurement(_mean(worth), None, len(questions), unanswered, notes))
-    return made
+    replies = asked_until_read(messages, chat, read_grade)
+    worth = [None if grade is None else WORTH[grade] for grade in replies]
+    return [_mean(part) for part in batched(worth, len(questions))]
 
 
 def chain_poll(examples: list[Example], chat: Chat) -> list[Measurement]:
     """One number: the share of votes that something is not supported."""
     messages = [case_of(example) + CHAIN for example in examples for _ in range(VOTES)]
     replies = asked_until_read(messages, chat, read_vote, VOTE_TOKENS, VOTE_TEMPERATURE)
-    made = []
-    for votes in batched(replies, VOTES):
-        known = [float(vote) for vote in votes if vote is not None]
-        made.append(Measurement(_mean(known), asked=VOTES, unanswered=VOTES - len(known)))
-    return made
+    return [_mean(part) for part in batched(replies, VOTES)]
 
 
 def asked_until_read(
@@ -113,22 +103,22 @@ def asked_until_read(
     max_tokens: int = REASON_TOKENS,
     temperature: float = 0.0,
 ) -> list[T | None]:
-    """What `read` makes of the reply to each message; those it makes nothing of are asked again, not at
-    temperature 0, until `TRIES` are used up: then None."""
-    found: list[T | None] = [None] * len(messages)
+    """Read the reply to each message. A message whose reply cannot be read is asked again, not at temperature
+    0, until `TRIES` are used up: then None."""
+    values: list[T | None] = [None] * len(messages)
     for attempt in range(TRIES):
-        open_ones = [k for k, value in enumerate(found) if value is None]
-        if not open_ones:
+        unread = [k for k, value in enumerate(values) if value is None]
+        if not unread:
             break
         replies = chat.replies(
-            [messages[k] for k in open_ones],
+            [messages[k] for k in unread],
             max_tokens=max_tokens,
             temperature=temperature if not attempt else max(temperature, RETRY_TEMPERATURE),
             seed=attempt,
         )
-        for k, reply in zip(open_ones, replies, strict=True):
-            found[k] = read(reply)
-    return found
+        for k, reply in zip(unread, replies, strict=True):
+            values[k] = read(reply)
+    return values
 
 
 def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -136,8 +126,11 @@ def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _mean(values: list[float]) -> np.ndarray:
-    return np.array([np.mean(values) if values else np.nan])
+def _mean(replies: Sequence[float | None]) -> Measurement:
+    """The mean of the replies that were read, NaN without any."""
+    values = [float(value) for value in replies if value is not None]
+    number = np.mean(values) if values else np.nan
+    return Measurement(np.array([number]), asked=len(replies), unanswered=len(replies) - len(values))
 
 
 def _judge(
@@ -148,7 +141,7 @@ def _judge(
     form: Callable[[list[Example], Chat], list[Measurement]],
     words: list[str],
 ) -> Measured:
-    """`words` say what is asked, how often, and which replies are read: cached replies depend on them."""
+    """`words` say what is asked, how often, and which replies are read: kept replies depend on them."""
 
     def measure(rows: Rows, resources: Resources) -> list[Measurement]:
         chat = resources.chat

@@ -3,28 +3,31 @@ marks the response's tokens. Here it is trained on annotated spans in the folds,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from experiments.systems.baseline import Measured, Measurement, TrainedModel
-from experiments.systems.encoders.embedder import Embedder
-from experiments.systems.encoders.running import chunk_spans, chunks_of, tokens_read
-from experiments.systems.encoders.token_classifier import (
-    LONGEST,
+from experiments.systems.baseline import SPANS, Facts, Measured, Measurement, TrainedModel
+from experiments.systems.encoders import (
+    MINILM_PACKAGE,
+    WINDOW,
+    AfterEpoch,
+    Embedder,
     TokenClassifier,
+    Training,
     Window,
+    chunk_spans,
+    chunks_of,
+    finetune,
     labelled_window,
+    token_limit,
 )
-from experiments.systems.encoders.training import AfterEpoch, Item, Training
-from experiments.systems.encoders.weights import MINILM_PACKAGE
-from experiments.systems.facts import SPANS, Facts
+from experiments.systems.entailment import new_head
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores, log_odds
-from experiments.systems.trained import model_of_fold, train_encoder
 from lrp4rag.example import Example
 from lrp4rag.training.rows import Rows
 
@@ -44,51 +47,51 @@ def windows_of(example: Example, longest: int, embedder: Embedder) -> list[Windo
         return [Window(example.prompt, response, 0)]
     pieces = chunk_spans(response, PIECE_WORDS)
     chunks = chunks_of(example.passages, CONTEXT_WORDS)
-    likeness = embedder([response[start:end] for start, end in pieces]) @ embedder(chunks).T
-    made = []
-    for (start, end), row in zip(pieces, likeness, strict=True):
+    similarity = embedder([response[start:end] for start, end in pieces]) @ embedder(chunks).T
+    windows = []
+    for (start, end), row in zip(pieces, similarity, strict=True):
         room = longest / TOKENS_A_WORD - len(response[start:end].split()) - len(example.question.split())
-        kept_chunks: list[int] = []
+        nearest: list[int] = []
         for k in np.argsort(-row, kind="stable"):
             room -= len(chunks[k].split())
-            if room < 0 and kept_chunks:
+            if room < 0 and nearest:
                 break
-            kept_chunks.append(int(k))
-        context = "\n".join([example.question, *(chunks[k] for k in sorted(kept_chunks))])
-        made.append(Window(context, response[start:end], start))
-    return made
+            nearest.append(int(k))
+        context = "\n".join([example.question, *(chunks[k] for k in sorted(nearest))])
+        windows.append(Window(context, response[start:end], start))
+    return windows
 
 
 def classifier_of(rows: Rows, resources: Resources) -> TrainedModel[TokenClassifier]:
     """The published model that was chosen, or MiniLM trained on the spans of the training rows."""
     settings = {"kind": "lettuce", "training": asdict(TRAINING), "words": [CONTEXT_WORDS, PIECE_WORDS]}
-    load = partial(TokenClassifier.load, device=resources.choices.device)
-    published = resources.choices.token_classifier
-    return model_of_fold(rows, resources, settings, train_classifier, load, published=published)
+    load = partial(TokenClassifier.load, device=resources.choice.device)
+
+    def train(examples: list[Example], folder: Path) -> None:
+        classifier = train_classifier(examples, resources, TRAINING)
+        classifier.model.save_pretrained(folder, safe_serialization=True)
+        classifier.tokenizer.save_pretrained(folder)
+
+    published = resources.choice.token_classifier
+    return TrainedModel(*resources.trained(rows, settings, train, load, published=published))
 
 
 def train_classifier(
-    examples: list[Example],
+    examples: Sequence[Example],
     resources: Resources,
-    folder: Path | None,
-    training: Training | None = None,
+    training: Training,
     after_epoch: AfterEpoch | None = None,
-) -> None:
-    """Train on the annotated spans of labelled examples; save model and tokenizer to a folder, if one is
-    named."""
+) -> TokenClassifier:
+    """Train on the annotated spans of labelled examples."""
     from transformers import AutoModelForTokenClassification
 
-    def items_of(model: Any, tokenizer: Any) -> list[Item]:
-        longest = tokens_read(model.config, tokenizer, LONGEST)
-        made = []
-        for example in examples:
-            spans = [(one.start, one.end) for one in example.labels or ()]
-            windows = windows_of(example, longest, resources.embedder)
-            made += [labelled_window(window, spans, tokenizer, longest) for window in windows]
-        return made
-
-    kind, label = AutoModelForTokenClassification, "training token classifier"
-    train_encoder(kind, items_of, examples, resources, folder, training or TRAINING, label, after_epoch)
+    model, tokenizer = new_head(AutoModelForTokenClassification, resources, training)
+    longest, items = token_limit(model.config, tokenizer, WINDOW), []
+    for example in examples:
+        spans = [(label.start, label.end) for label in example.labels or ()]
+        windows = windows_of(example, longest, resources.embedder)
+        items += [labelled_window(window, spans, tokenizer, longest) for window in windows]
+    return TokenClassifier("", finetune(model, tokenizer, items, training, after_epoch), tokenizer)
 
 
 def measure(rows: Rows, resources: Resources, model: TokenClassifier) -> list[Measurement]:
@@ -96,17 +99,23 @@ def measure(rows: Rows, resources: Resources, model: TokenClassifier) -> list[Me
 
     def group(examples: list[Example]) -> list[Measurement]:
         windows = [windows_of(example, model.longest, resources.embedder) for example in examples]
-        found, made = iter(model([window for own in windows for window in own])), []
-        for own in windows:
-            pieces = [next(found) for _ in own]
-            spans = np.concatenate([one.spans for one in pieces])
-            scores = np.concatenate([one.scores for one in pieces])
-            highest = float(scores.max()) if len(scores) else None
-            made.append(Measurement(np.array([log_odds(highest)]), PartScores(spans, scores)))
-        return made
+        scores = iter(model([window for each in windows for window in each]))
+        return [_measurement([next(scores) for _ in each]) for each in windows]
 
     settings = {"model": model.name, "words": [CONTEXT_WORDS, PIECE_WORDS]}
     return resources.measured("lettuce", settings, rows.examples, Measurement, group)
+
+
+def _measurement(pieces: Sequence[PartScores]) -> Measurement:
+    parts = joined(pieces)
+    highest = float(parts.scores.max()) if len(parts.scores) else None
+    return Measurement(np.array([log_odds(highest)]), parts)
+
+
+def joined(pieces: Sequence[PartScores]) -> PartScores:
+    """The parts of a response's windows as one."""
+    spans, scores = [each.spans for each in pieces], [each.scores for each in pieces]
+    return PartScores(np.concatenate(spans), np.concatenate(scores))
 
 
 LETTUCE = Measured(
@@ -116,8 +125,8 @@ LETTUCE = Measured(
         "text",
         SPANS,
         "MiniLM (22M) with a head on tokens, trained in the folds",
-        choices=("token_classifier",),
         modules=(MINILM_PACKAGE,),
+        choices=("token_classifier",),
     ),
     measure,
     ("highest token",),

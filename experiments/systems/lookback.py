@@ -15,8 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from experiments.systems.baseline import BestClassifier, Fitted, Reading
-from experiments.systems.facts import LABELS, SPANS, Facts
+from experiments.systems.baseline import LABELS, SPANS, BestClassifier, Facts, Fitted, Reading
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import Calibration, PartScores, threshold_of
 from experiments.tokens import candidates
@@ -107,7 +106,7 @@ class LookbackWindows:
 
         calibration = Calibration.of(_pooled(outside, pooling), labels, rows.generators)
         threshold = threshold_of(_parts(rows, outside), rows.examples)
-        return Fitted(f"{candidate.label}, {pooling}", model, read, calibration, threshold)
+        return Fitted(f"{candidate.label}, {pooling}", read, calibration, threshold)
 
 
 def _pooled(windows: Sequence[Scores], pooling: str) -> Scores:

@@ -7,7 +7,8 @@ BERTScore, n-grams, entailment, and asking a model. The answers are the reader's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,14 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.systems.baseline import Measured, Measurement
+from experiments.systems.baseline import SPANS, Facts, Measured, Measurement
 from experiments.systems.chat import Chat
-from experiments.systems.encoders.embedder import Embedder
-from experiments.systems.encoders.entailment import Entailment
-from experiments.systems.encoders.weights import MINILM, MINILM_PACKAGE
+from experiments.systems.encoders import MINILM, MINILM_PACKAGE, Embedder, Entailment
 from experiments.systems.entailment import entailment_of
-from experiments.systems.facts import SPANS, Facts
-from experiments.systems.ngrams import NGrams
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores, split
 from lrp4rag.example import Example
@@ -37,6 +34,11 @@ Values = NDArray[np.float64]
 Doubt = Callable[[list[Pair]], Values]
 """How little each sample supports its sentence, (pairs,), about 0 to 1; NaN for no answer."""
 
+Samples = tuple[str, ...]
+"""Answers to a prompt that are not empty: `COUNT` of them, or fewer."""
+Words = Sequence[str]
+START = ""  # comes before each sentence's first word, and is no word
+
 ANSWERS = ("Yes", "No")
 PROMPT = (
     "Text:\n{sample}\n\nStatement: {sentence}\n\n"
@@ -49,13 +51,6 @@ COUNT, MAX_NEW_TOKENS, TEMPERATURE = 5, 192, 1.0  # of samples
 ORDERS = (1, 2)
 NGRAM_NAMES = ("unigram average", "unigram maximum", "bigram average", "bigram maximum")
 MARKING = NGRAM_NAMES.index("unigram maximum")
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """The answers that are not empty: `COUNT` of them, or fewer."""
-
-    texts: tuple[str, ...]
 
 
 def samples_of(examples: Sequence[Example], resources: Resources) -> list[Samples]:
@@ -80,14 +75,14 @@ def sample_settings(resources: Resources) -> dict[str, Any]:
 def _drawn(prompts: list[Example], resources: Resources) -> list[Samples]:
     from experiments.systems.prompted import Prompted
 
-    made = []
+    samples = []
     for example in prompts:
         prompt = Prompted(resources.reader, resources.reader.encode_message(example.prompt))
         texts = prompt.sample(
             [[]] * COUNT, max_new_tokens=MAX_NEW_TOKENS, temperature=TEMPERATURE, seed=resources.seed
         )
-        made.append(Samples(tuple(text for text in texts if text)))
-    return made
+        samples.append(tuple(text for text in texts if text))
+    return samples
 
 
 def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doubt) -> list[Measurement]:
@@ -95,8 +90,8 @@ def checked(examples: Sequence[Example], samples: Sequence[Samples], doubt: Doub
     are judged together."""
     spans = [sentences_in(example.response or "") for example in examples]
     pairs = [
-        [(text, sentence) for sentence in sentences_of(example.response) for text in own.texts]
-        for example, own in zip(examples, samples, strict=True)
+        [(text, sentence) for sentence in sentences_of(example.response) for text in texts]
+        for example, texts in zip(examples, samples, strict=True)
     ]
     doubts = doubt([pair for own in pairs for pair in own])
     return [_measurement(*one) for one in zip(spans, split(doubts, pairs), strict=True)]
@@ -133,15 +128,41 @@ def denied(pairs: list[Pair], chat: Chat) -> Values:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class NGrams:
+    """Counts of runs of `order` words, and of the `order` - 1 words that runs begin with."""
+
+    order: int
+    runs: Counter[tuple[str, ...]]
+    beginnings: Counter[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Words], order: int) -> NGrams:
+        runs = Counter(run for words in sentences for run in _runs(words, order))
+        beginnings: Counter[tuple[str, ...]] = Counter()
+        for run, count in runs.items():
+            beginnings[run[:-1]] += count
+        return cls(order, runs, beginnings)
+
+    def counts(self, words: Words) -> list[tuple[int, int]]:
+        """Of each word of a sentence: how often its run occurs, and how often the run's beginning does."""
+        return [(self.runs[run], self.beginnings[run[:-1]]) for run in _runs(words, self.order)]
+
+
+def _runs(words: Words, order: int) -> Iterator[tuple[str, ...]]:
+    padded = [START] * (order - 1) + list(words)
+    return (tuple(padded[k : k + order]) for k in range(len(words)))
+
+
 def surprising(example: Example, samples: Samples) -> Measurement:
     """Four numbers: the average and the maximum of words' -log p in a sentence, by n-grams of the samples and
     the response itself (section 5.3), averaged over sentences. Sentences are scored by the
     unigrams' maximum, the best of the four in the paper."""
-    if not samples.texts:
+    if not samples:
         return Measurement(np.full(len(NGRAM_NAMES), np.nan))
     response = example.response or ""
     sentences = [words_of(sentence) for sentence in sentences_of(response)]
-    others = [words_of(sentence) for text in samples.texts for sentence in sentences_of(text)]
+    others = [words_of(sentence) for text in samples for sentence in sentences_of(text)]
     models = [NGrams.of([*sentences, *others], order) for order in ORDERS]
     scores = np.array([_statistics(words, models) for words in sentences])
     spans = np.array(sentences_in(response), dtype=np.intp)
@@ -189,8 +210,8 @@ def _facts(
     way: str,
     weights: str,
     training: str = f"a sigmoid; marks: {SPANS}",
+    modules: tuple[str, ...] = (),
     choices: tuple[str, ...] = (),
-    embeds: bool = False,
 ) -> Facts:
     return Facts(
         f"SelfCheckGPT, {way}",
@@ -199,8 +220,8 @@ def _facts(
         training,
         f"the reader's samples{weights}",
         slow=True,
+        modules=modules,
         choices=choices,
-        modules=(MINILM_PACKAGE,) if embeds else (),
     )
 
 
@@ -209,11 +230,14 @@ def _by_ngrams(rows: Rows, resources: Resources) -> list[Measurement]:
 
 
 SELFCHECK_EMBEDDING = Measured(
-    _facts("embeddings", ", all-MiniLM-L6-v2", embeds=True), _by_embedding, ("mean distance",), marks=True
+    _facts("embeddings", ", all-MiniLM-L6-v2", modules=(MINILM_PACKAGE,)),
+    _by_embedding,
+    ("mean distance",),
+    marks=True,
 )
 SELFCHECK_NGRAM = Measured(_facts("n-gram", ""), _by_ngrams, NGRAM_NAMES, alternatives=True, marks=True)
 SELFCHECK_NLI = Measured(
-    _facts("NLI", ", the cross-encoder of the folds", SPANS, ("entailment",), True),
+    _facts("NLI", ", the cross-encoder of the folds", SPANS, (MINILM_PACKAGE,), ("entailment",)),
     _by_entailment,
     ("mean doubt",),
     marks=True,

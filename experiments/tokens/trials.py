@@ -6,22 +6,19 @@ all trials that read the block; stacking them and deciding is quick.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from experiments.cache import Cache, Cell, Task
+from experiments.cache import Cache
 from experiments.tokens.blocks import parts_of
 from experiments.tokens.extraction import records_for
 from experiments.tokens.learners import LEARNERS, NETWORK
-from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES
 from lrp4rag.features.blocks import Block
 from lrp4rag.training.folds import ONCE, Protocol, Split
 from lrp4rag.training.rows import Rows
@@ -37,29 +34,31 @@ from lrp4rag.training.token_folds import (
 )
 from lrp4rag.training.tokens import Tokens, tokens_on_disk
 
+T = TypeVar("T")
 VERSION = 3
-"""Raised whenever the scores of blocks of the same settings would come out differently."""
-DECISIONS = 2
-"""The same of what is made of these scores."""
-
+"""Raised whenever the scores of blocks of the same settings, or decisions by them, would come out
+differently."""
+Key = list[Any]
+"""All that a result depends on beside the code, as `cache.described` takes it."""
+Place = tuple[str, str, str | None, int | None, int]
+"""Of a block's scores: block, learner, judged generator, number of sources, fold."""
 ByBlock = Mapping[str, BlockScores]
-Compute = Callable[[Tokens, Split, ByBlock], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """`blocks` are what tokens are scored by, and `learner` is of `LEARNERS`. With `judged`, only that
     generator's responses are judged, by models that learned from the others'; with `sources`, models learn
-    from so many. Models that do not `know_generators` shift no log odds by generator. Responses are flagged
-    at an operating `point` of the
-    rows learned from."""
+    from so many. Models that do not `know_generators` shift no log odds by generator."""
 
     blocks: tuple[str, ...]
     learner: str = NETWORK
     judged: str | None = None
     sources: int | None = None
     know_generators: bool = True
-    point: str = DEFAULT_POINT
+
+    def place(self, block: str, fold: int) -> Place:
+        return block, self.learner, self.judged, self.sources, fold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,38 +72,30 @@ class CrossValidation:
     protocol: Protocol = ONCE
 
     @classmethod
-    def open(cls, rows: Rows, folder: Path, blocks: Mapping[str, Block], jobs: int) -> CrossValidation:
-        """Features are read from the store first, and cached in `folder`, as are finished folds.
+    def open(cls, rows: Rows, cache: Cache, blocks: Mapping[str, Block]) -> CrossValidation:
+        """Features are read from the store first, and kept beside finished folds.
 
         Raises `InputError` where the store lacks what the blocks are made of.
         """
-        read = lambda missing: records_for(rows, parts_of(missing))  # noqa: E731
-        tokens = tokens_on_disk(rows, folder / "features", blocks, read)
-        return cls(rows, dict(blocks), tokens, Cache.open(folder / "trials", jobs))
+        tokens = tokens_on_disk(
+            rows, cache.place / "features", blocks, lambda missing: records_for(rows, parts_of(missing))
+        )
+        return cls(rows, dict(blocks), tokens, cache)
 
     def run(self, trials: Mapping[str, Trial], label: str) -> dict[str, TokenPredictions]:
-        """All folds of all trials; what was run before is read."""
-        return {name: joined(results, self.tokens) for name, results in self._run(trials, label).items()}
+        """All folds of all trials."""
+        results = self._each_fold(_decided, trials.values(), label)
+        return {name: joined(folds, self.tokens) for name, folds in zip(trials, results, strict=True)}
 
     def run_together(self, trials: Mapping[str, Trial], label: str) -> TokenPredictions:
         """Trials that judge different rows, as one."""
-        found = self._run(trials, label)
-        return joined([result for results in found.values() for result in results], self.tokens)
+        results = self._each_fold(_decided, trials.values(), label)
+        return joined([result for folds in results for result in folds], self.tokens)
 
     def out_of_fold(self, trial: Trial) -> list[NDArray[np.float64]]:
         """In each fold, the probabilities (train,) of the responses learned from, by base models that had not
         learned from them."""
-        cells = self._cells(trial, "outside", NDArray[np.float64], _out_of_fold)
-        self._compute_scores([trial], [cells], "scores of blocks")
-        return self.cache.all(cells, "probabilities of training rows")
-
-    def seconds(self, trials: Iterable[Trial]) -> float:
-        """How long all folds of trials that were run took, each on one core, whenever that was."""
-        cells = []
-        for trial in trials:
-            cells += self.result_cells(trial)
-            cells += [cell for each in self.score_cells(trial).values() for cell in each]
-        return self.cache.seconds(cells)
+        return self._each_fold(_out_of_fold, [trial], "probabilities of training rows")[0]
 
     def folds(self, trial: Trial) -> list[Split]:
         learn = judged = None
@@ -123,97 +114,53 @@ class CrossValidation:
             smaller.append(replace(split, train=split.train[np.isin(groups, first)]))
         return smaller
 
-    def score_cells(self, trial: Trial) -> dict[str, list[Cell]]:
-        """By block, a cell for each fold with its `BlockScores`."""
-        folds = self.folds(trial)
-        return {
-            name: [
-                Cell(
-                    self._key(trial, "votes", k) | {"block": asdict(self.blocks[name])},
-                    BlockScores,
-                    partial(self._score_task, name, split, trial.learner),
-                )
-                for k, split in enumerate(folds)
-            ]
-            for name in trial.blocks
-        }
-
-    def result_cells(self, trial: Trial) -> list[Cell]:
-        """A cell for each fold with its `FoldResult`, which is made of those of `score_cells`."""
-        return self._cells(trial, "reading", FoldResult, partial(decide_fold, point=trial.point))
-
-    def _cells(self, trial: Trial, step: str, kind: Any, compute: Compute) -> list[Cell]:
-        scores = self.score_cells(trial)
-        return [
-            Cell(
-                self.decision_key(trial, step, k),
-                kind,
-                partial(self._task, compute, trial, split, {name: each[k] for name, each in scores.items()}),
-            )
+    def _each_fold(
+        self, step: Callable[[Key, Tokens, Split, ByBlock], T], trials: Iterable[Trial], label: str
+    ) -> list[list[T]]:
+        """By trial and fold, what a step makes of the scores of the trial's blocks."""
+        trials = list(trials)
+        places = {
+            trial.place(block, k): split
+            for trial in trials
             for k, split in enumerate(self.folds(trial))
-        ]
-
-    def _run(self, trials: Mapping[str, Trial], label: str) -> dict[str, list[FoldResult]]:
-        cells = {name: self.result_cells(trial) for name, trial in trials.items()}
-        self._compute_scores(trials.values(), cells.values(), label)
-        self.cache.all([cell for each in cells.values() for cell in each], f"{label}, verdicts")
-        return {name: [self.cache.read(cell) for cell in each] for name, each in cells.items()}
-
-    def _compute_scores(self, trials: Iterable[Trial], results: Iterable[Sequence[Cell]], label: str) -> None:
-        """Of the trials whose results are not all cached."""
-        needed = [
-            cell
-            for trial, found in zip(trials, results, strict=True)
-            if not all(map(self.cache.holds, found))
-            for cells in self.score_cells(trial).values()
-            for cell in cells
-        ]
-        self.cache.all(needed, label)
-
-    def _score_task(self, name: str, split: Split, learner: str) -> Task:
-        return partial(_block_scores, self.tokens.select((name,)), name, split, self.protocol.seed, learner)
-
-    def _task(self, compute: Compute, trial: Trial, split: Split, scores: Mapping[str, Cell]) -> Task:
-        """Without features, and without generators unless the models know them."""
-        tokens = self.tokens.select(())
-        if not trial.know_generators:
-            tokens = replace(tokens, generators=np.full(len(tokens.labels), ""))
-        return partial(compute, tokens, split, {name: self.cache.read(cell) for name, cell in scores.items()})
-
-    def decision_key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
-        """What a step that decides by the scores of blocks depends on, in a fold."""
-        return self._key(trial, step, fold) | self._settings(trial)
-
-    def _settings(self, trial: Trial) -> dict[str, Any]:
-        """What decisions depend on beside the scores."""
-        found: dict[str, Any] = {
-            "decisions": DECISIONS,
-            "blocks": {name: asdict(self.blocks[name]) for name in trial.blocks},
-            "point": RULES[trial.point].words,
-        } | ({} if trial.know_generators else {"told": False})
-        return found
-
-    def _key(self, trial: Trial, step: str, fold: int) -> dict[str, Any]:
-        # These names are those of the cells on disk.
-        return {
-            "study": VERSION,
-            "step": step,
-            "judged": trial.judged,
-            "sources": trial.sources,
-            "learner": trial.learner,
-            "rows": self.rows.digest,
-            "seed": self.protocol.seed,
-            "fold": fold,
+            for block in trial.blocks
         }
+        calls = ((self._key(place), self.tokens.select(place[:1]), split) for place, split in places.items())
+        kept = self.cache.map(_block_scores, calls, len(places), label, ignore=("tokens", "split"))
+        scores = dict(zip(places, kept, strict=True))
+
+        def decisions() -> Iterator[tuple[Key, Tokens, Split, ByBlock]]:
+            for trial in trials:
+                tokens = self.tokens.select(())
+                if not trial.know_generators:
+                    tokens = replace(tokens, generators=np.full(len(tokens.labels), ""))
+                for k, split in enumerate(self.folds(trial)):
+                    of_blocks = {block: trial.place(block, k) for block in trial.blocks}
+                    key = [trial.know_generators, *map(self._key, of_blocks.values())]
+                    yield key, tokens, split, {block: scores[place] for block, place in of_blocks.items()}
+
+        counts = [len(self.folds(trial)) for trial in trials]
+        ignored = ("tokens", "split", "scores")
+        results = iter(self.cache.map(step, decisions(), sum(counts), f"{label}, verdicts", ignore=ignored))
+        return [[next(results) for _ in range(count)] for count in counts]
+
+    def _key(self, place: Place) -> Key:
+        return [VERSION, self.rows.digest, self.protocol.seed, self.blocks[place[0]], *place]
 
 
-def _out_of_fold(tokens: Tokens, split: Split, scores: ByBlock) -> NDArray[np.float64]:
-    return fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()}).probabilities
-
-
-def _block_scores(tokens: Tokens, name: str, split: Split, seed: int, learner: str) -> BlockScores:
+def _block_scores(key: Key, tokens: Tokens, split: Split) -> BlockScores:
+    (block,) = tokens.blocks
+    _, _, seed, _, _, learner, *_ = key
     with one_thread():
-        return block_scores(tokens, name, split, seed, LEARNERS[learner])
+        return block_scores(tokens, block, split, seed, LEARNERS[learner])
+
+
+def _decided(key: Key, tokens: Tokens, split: Split, scores: ByBlock) -> FoldResult:
+    return decide_fold(tokens, split, scores)
+
+
+def _out_of_fold(key: Key, tokens: Tokens, split: Split, scores: ByBlock) -> NDArray[np.float64]:
+    return fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()}).probabilities
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.stats import wilcoxon
 
 from experiments.paper import distributions
-from experiments.paper.significance import draw_tests, position_test
+from experiments.paper.distributions import draw_tests, position_test
 from experiments.tokens.candidates import lexical_features
 from lrp4rag import load_examples, load_reader
 from lrp4rag.features.units import smoothed

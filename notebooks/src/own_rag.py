@@ -21,7 +21,7 @@ import pandas as pd
 import seaborn as sns
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from experiments.systems.encoders.embedder import Embedder
+from experiments.systems.encoders import Embedder
 from lrp4rag import Detector, Example, load_reader
 from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.gate import RetrievalGate

@@ -7,14 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from benchmarks import systems
-from experiments.systems.baseline import NOTHING
-from experiments.systems.comparison.compare import read_costs
+from experiments.systems.baseline import NOTHING, Reading
+from experiments.systems.comparison import read_costs
 from experiments.systems.resources import Resources
-from experiments.systems.scoring import Score
 from experiments.systems.simple import LENGTH, NOVEL_WORDS
 from lrp4rag.training.rows import Rows
 from tests.experiments.tokens.stored import stored
@@ -34,10 +34,10 @@ def test_a_response_costs_something(name: str, store: Path) -> None:
 
 
 def test_a_system_that_learned_nothing_has_no_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def score(rows: Rows, resources: Resources) -> list[Score]:
-        return [Score(0.5, False, answered=False)] * len(rows)
+    def read(rows: Rows, resources: Resources) -> Reading:
+        return Reading(np.full(len(rows), np.nan))
 
-    fitted = SimpleNamespace(chosen=NOTHING, score=score)
+    fitted = SimpleNamespace(chosen=NOTHING, read=read)
     silent: Any = SimpleNamespace(facts=LENGTH.facts, fit=lambda rows, resources: fitted)
     monkeypatch.setattr(systems, "BASELINES", {"length": silent})
     monkeypatch.setattr(systems, "apart", lambda function, *arguments: function(*arguments))

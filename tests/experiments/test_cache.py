@@ -1,32 +1,36 @@
-"""Cells are computed once, and results come back from JSON as they were."""
+"""Results are computed once, and come back from JSON as they were."""
 
 import json
 import math
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
 from joblib import parallel_config
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from experiments.cache import Cache, Cell
+from experiments.cache import Cache, described
 from experiments.records import UNREADABLE, from_json, to_json
 from lrp4rag.classifiers.card import Interval, Metrics
+from lrp4rag.training.folds import ONCE
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
+from tests.hostile.damage import NO_RECORD, PLACES, put
 
 computed: list[int] = []
 
 
-def square(number):
+def square(number: int, label: str = "") -> NDArray[np.float64]:
     computed.append(number)
+    if number < 0:
+        raise InputError("no")
     return np.array([number**2 / 3])
-
-
-def cell(number: int) -> Cell:
-    return Cell({"what": "square", "number": number}, NDArray[np.float64], lambda: partial(square, number))
 
 
 @pytest.fixture(autouse=True)
@@ -34,64 +38,104 @@ def _forget():
     computed.clear()
 
 
+def squares(cache: Cache, *numbers: int) -> list[list[float]]:
+    calls = [(number, str(k)) for k, number in enumerate(numbers)]
+    return [value.tolist() for value in cache.map(square, calls, len(calls), "squares", ignore=("label",))]
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_cell_is_computed_once(jobs, tmp_path):
-    cells = [cell(k) for k in (3, 1, 3)]
+def test_a_result_is_computed_once(jobs: int, tmp_path: Path) -> None:
     with parallel_config(backend="threading"):
-        first = Cache.open(tmp_path / "c", jobs).all(cells, "squares")
-        assert [value.tolist() for value in first] == [[3.0], [0.3333333], [3.0]]
+        cache = Cache.open(tmp_path / "c", jobs)
+        assert squares(cache, 3, 1) == [[3.0], [0.3333333]]
         assert sorted(computed) == [1, 3]
-        again = Cache.open(tmp_path / "c", jobs).all([cell(k) for k in (3, 1, 2)], "squares")
-    assert [value.tolist() for value in again] == [[3.0], [0.3333333], [1.333333]]
+        assert squares(Cache.open(tmp_path / "c", jobs), 3, 1, 2) == [[3.0], [0.3333333], [1.333333]]
     assert sorted(computed) == [1, 2, 3]
 
 
-def test_what_was_done_before_a_failure_is_kept(tmp_path):
-    def fail():
-        raise InputError("no")
-
-    cells = [cell(1), Cell({"what": "fails"}, float, lambda: fail), cell(2)]
+def test_what_was_done_before_a_failure_is_kept(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no"):
-        Cache.open(tmp_path).all(cells, "squares")
-    assert Cache.open(tmp_path).holds(cells[0])
+        squares(Cache.open(tmp_path), 1, -1, 2)
+    computed.clear()
+    squares(Cache.open(tmp_path), 1)
+    assert computed == []
 
 
-@pytest.mark.parametrize("harm", ["edited", "of another cell"])
-def test_a_file_that_is_not_as_it_was_written_is_computed_again(harm, tmp_path):
-    cache, one, other = Cache.open(tmp_path), cell(2), cell(3)
-    cache.all([one, other], "squares")
-    content = cache.path(one if harm == "edited" else other).read_text()
-    cache.path(one).write_text(content.replace("1.333333", "1.333334"))
-    again = Cache.open(tmp_path)
-    assert again.holds(other)
-    assert not again.holds(one)
-    assert again.all([one], "squares")[0].tolist() == [1.333333]
+def test_without_a_folder_nothing_is_kept() -> None:
+    cache = Cache()
+    assert [cache.call(square, 2).tolist(), cache.call(square, 2).tolist()] == [[4 / 3]] * 2
+    assert computed == [2, 2]
 
 
-def test_a_file_says_what_it_is_and_how_long_it_took(tmp_path):
-    cache, one = Cache.open(tmp_path), cell(2)
-    cache.all([one], "squares")
-    record = json.loads(cache.path(one).read_text())
-    assert record["key"] == {"what": "square", "number": 2}
-    assert cache.seconds([one, one, cell(9)]) == record["seconds"]
-    assert cell(2).name == one.name != cell(3).name
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """The file of a result."""
+    Cache.open(tmp_path).call(square, 2)
+    (path,) = tmp_path.iterdir()
+    return path
 
 
-def test_what_reads_cells_counts_what_an_earlier_run_took_for_them(tmp_path):
-    parts = [cell(2), cell(3)]
-    first = Cache.open(tmp_path)
-    first.all(parts[:1], "squares")
-    first.write(parts[0], to_json(np.array([1.0])), 40.0)
+VALUES = ["[1.0]", '{"a": 1}', '"text"', "[[1], 2]", '["x"]', "null"]
 
-    def whole(cache: Cache) -> Cell:
-        def summed() -> float:
-            return float(sum(value.sum() for value in cache.all(parts, "squares")))
 
-        return Cell({"what": "sum"}, float, lambda: summed)
+@pytest.mark.parametrize(
+    "content", [*NO_RECORD, b"{}", *(f'{{"value": {value}}}'.encode() for value in VALUES)]
+)
+def test_a_damaged_file_is_computed_again(content: bytes, kept: Path) -> None:
+    kept.write_bytes(content)
+    for _ in range(2):
+        assert Cache.open(kept.parent).call(square, 2).tolist() == [1.333333]
+    assert computed == [2, 2]
 
-    second = Cache.open(tmp_path)
-    assert second.run(whole(second)) == pytest.approx(4.0)
-    assert 40 < second.seconds([whole(second)]) < 50  # the other part is in its own time
+
+@pytest.mark.parametrize("harm", ["edited", "of another"])
+def test_a_file_that_is_not_as_it_was_written_is_computed_again(harm: str, kept: Path) -> None:
+    content = kept.read_text()
+    if harm == "edited":
+        kept.write_text(content.replace("1.333333", "1.333334"))
+    else:
+        Cache.open(kept.parent).call(square, 3)
+        (other,) = (path for path in kept.parent.iterdir() if path != kept)
+        kept.write_bytes(other.read_bytes())
+    assert Cache.open(kept.parent).call(square, 2).tolist() == [1.333333]
+    assert computed[-1] == 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLACES if kind != "loop"])
+def test_what_is_no_file_does_not_stop_a_result(kind: str, kept: Path) -> None:
+    kept.unlink()
+    put(kept, kind)
+    for _ in range(2):
+        assert Cache.open(kept.parent).call(square, 2).tolist() == [1.333333]
+    assert computed == [2, 2]
+    if kind == "full folder":
+        (thesis,) = kept.parent.rglob("thesis.tex")
+        assert thesis.read_text() == "years of work"
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_a_cache_is_a_folder(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "cache"
+    if kind == "file":
+        path.write_text("mine")
+    else:
+        put(path, kind)
+    with pytest.raises(InputError) as caught:
+        Cache.open(path)
+    assert caught.value.path == path
+
+
+def test_only_equal_arguments_share_a_result() -> None:
+    values = [
+        *(1, 1.5, "1", None, (1, "1"), {"a": 1}, ONCE, replace(ONCE, seed=1), square, Cache.open),
+        *(np.arange(4), np.arange(4.0), np.arange(4).reshape(2, 2)),
+        *(make_pipeline(StandardScaler(), LogisticRegression(C=penalty)) for penalty in (1.0, 2.0)),
+    ]
+    names = [json_hash(described(value)) for value in values]
+    assert len(set(names)) == len(values)
+    assert json_hash(described(np.arange(8)[::2])) == json_hash(described(np.array([0, 2, 4, 6])))
+    with pytest.raises(TypeError):
+        json_hash(described(lambda: 1))
 
 
 # Records.

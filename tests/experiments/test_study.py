@@ -8,17 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.study import plan, study
-from experiments.study.page import write_page
-from experiments.study.study import ANOTHER
+from experiments import study as plan
+from experiments.cache import Cache
+from experiments.results import write_results
+from experiments.study import study
 from experiments.tokens.blocks import blocks_named, parts_of
 from experiments.tokens.extraction import records_for
 from experiments.tokens.trials import CrossValidation, Trial
 from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.decision import TOPS
+from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.token_folds import block_scores, cross_validate_tokens
+from lrp4rag.training.token_folds import block_scores, cross_validate_tokens, decide_fold
 from lrp4rag.training.tokens import Records, tokens_of, tokens_on_disk
 from tests.experiments.tokens.stored import stored
 
@@ -53,8 +55,8 @@ def monkeypatch_module():
 
 @pytest.fixture(scope="module")
 def found(rows: Rows, small: None, tmp_path_factory: pytest.TempPathFactory):
-    folder = tmp_path_factory.mktemp("cache")
-    return study(rows, folder, jobs=1, resamples=20), folder
+    cache = Cache(tmp_path_factory.mktemp("cache"))
+    return study(rows, cache, resamples=20), cache
 
 
 def test_every_section_is_there(found) -> None:
@@ -68,7 +70,7 @@ def test_every_section_is_there(found) -> None:
     assert set(result.learners.lines["all"]) >= {"networks", "logistic regression", "boosted trees"}
     assert result.learners.lines["all"]["boosted trees"].tokens["auroc"].value > 0.7
     assert list(result.curve) == [24, 32, 40]
-    assert set(result.transfer.responses["g2"]) >= {"all generators", ANOTHER}
+    assert set(result.transfer.responses["g2"]) >= {"all generators", "another's responses"}
     assert result.reliability["g1"].count.sum() == 50
     assert set(result.poolings["g1"]) == {*(f"highest {top}" for top in TOPS), "all tokens", "noisy-or"}
     assert result.poolings["g1"]["noisy-or"] > 0.8
@@ -79,9 +81,8 @@ def test_every_section_is_there(found) -> None:
 def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: Path) -> None:
     result, _ = found
     costs = {"R_response": 2.0, "fast": 3.0, "segments": 4.0, "full": 9.0}
-    files = write_page(
-        result, rows, tmp_path / "out", "python -m experiments study", resamples=20, costs=costs
-    )
+    more = {"protocol": ONCE.words, "resamples": 20, "forwards": costs}
+    files = write_results(tmp_path / "out", "study", result, "x", **more)
     page = (tmp_path / "out" / "README.md").read_text()
     record = json.loads((tmp_path / "out" / "results.json").read_text())
     value = record["ways"]["responses"]["g1"][plan.FULL]["auroc"]["value"]
@@ -107,7 +108,7 @@ def test_the_page_has_its_figures_from_the_record(found, rows: Rows, tmp_path: P
 def test_what_was_run_is_not_run_again(
     found, rows: Rows, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result, folder = found
+    result, cache = found
 
     def refuse(*_: object) -> None:
         raise AssertionError("a fold was run again")
@@ -115,7 +116,7 @@ def test_what_was_run_is_not_run_again(
     for step in ("block_scores", "decide_fold"):
         monkeypatch.setattr(f"experiments.tokens.trials.{step}", refuse)
     monkeypatch.setattr("lrp4rag.training.tokens.sentence_numbers", lambda record: np.zeros(len(record), int))
-    again = study(rows, folder, jobs=1, resamples=20)
+    again = study(rows, cache, resamples=20)
     assert again.ways.responses["g1"][plan.FULL] == result.ways.responses["g1"][plan.FULL]
 
 
@@ -155,20 +156,26 @@ def test_damaged_features_are_made_again(damage: str, rows: Rows, tmp_path: Path
     assert path.read_bytes() == whole
 
 
-def test_a_model_may_know_nothing_of_generators(validation: CrossValidation) -> None:
-    trial = Trial(("likelihood",), know_generators=False)
-    for k, cell in enumerate(validation.result_cells(trial)):
-        scores = [cells[k] for cells in validation.score_cells(trial).values()]
-        validation.cache.all(scores, "scores")
-        tokens = cell.prepare().args[0]
-        assert set(tokens.generators) == {""}
-        assert cell.name != validation.result_cells(Trial(("likelihood",)))[k].name
-    assert set(validation.tokens.generators) == {"g1", "g2"}
+def test_a_model_may_know_nothing_of_generators(
+    validation: CrossValidation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble, "EPOCHS", 1)
+    seen: list[set[str]] = []
+
+    def noted(tokens, split, scores):
+        seen.append(set(tokens.generators))
+        return decide_fold(tokens, split, scores)
+
+    monkeypatch.setattr("experiments.tokens.trials.decide_fold", noted)
+    validation.run(
+        {"told": Trial(("likelihood",)), "not": Trial(("likelihood",), know_generators=False)}, "trials"
+    )
+    assert seen == [{"g1", "g2"}] * 5 + [{""}] * 5
 
 
 @pytest.fixture
 def validation(rows: Rows, tmp_path: Path) -> CrossValidation:
-    return CrossValidation.open(rows, tmp_path, blocks_named(("relevance", "likelihood")), jobs=1)
+    return CrossValidation.open(rows, Cache(tmp_path), blocks_named(("relevance", "likelihood")))
 
 
 def test_cached_scores_give_what_is_learned_at_once(
@@ -215,23 +222,24 @@ def test_fewer_sources_are_some_of_more(rows: Rows, validation: CrossValidation)
         assert few < many
 
 
-def test_cells_differ_where_their_settings_do(validation: CrossValidation) -> None:
-    trials = [
-        Trial(("relevance",)),
-        Trial(("likelihood",)),
-        Trial(("relevance",), sources=15),
-        Trial(("relevance",), judged="g1"),
-    ]
-    scores = [cell.name for trial in trials for own in validation.score_cells(trial).values() for cell in own]
-    read = [cell.name for trial in trials for cell in validation.result_cells(trial)]
-    assert len({*scores, *read}) == 40
-    other = validation.score_cells(Trial(("relevance",), learner="boosted trees"))["relevance"]
-    assert not {cell.name for cell in other} & set(scores)
-    both = validation.score_cells(Trial(("likelihood", "relevance")))
-    assert [cell.name for cell in both["relevance"]] == scores[:5]
+def test_scores_are_kept_apart_where_their_settings_differ(
+    validation: CrossValidation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble, "EPOCHS", 1)
+    trials = {
+        "whole": Trial(("likelihood",)),
+        "fewer": Trial(("likelihood",), sources=25),
+        "trees": Trial(("likelihood",), learner="boosted trees"),
+        "judged": Trial(("likelihood",), judged="g1"),
+        "more": Trial(("likelihood", "relevance")),
+    }
+    validation.run(trials, "trials")
+    assert len(list(validation.cache.place.glob("block_scores-*"))) == 25  # those of the first twice
+    assert len(list(validation.cache.place.glob("decided-*"))) == 25
 
 
 def test_one_generator_has_nothing_to_be_left_out(rows: Rows) -> None:
-    assert plan.left_out(["g1", "g1"]) == {}
-    assert set(plan.left_out(["g2", "g1"])) == {"g1", "g2"}
-    assert set(plan.curve(50)) == {size for size in plan.SIZES if size < 40}
+    trials = plan.trials_of(plan.SECTIONS, ["g1", "g1"], 50)
+    assert trials["transfer"] == {}
+    assert set(plan.trials_of(plan.SECTIONS, ["g2", "g1"], 50)["transfer"]) == {"g1", "g2"}
+    assert set(trials["curve"]) == {str(size) for size in plan.SIZES if size < 40}

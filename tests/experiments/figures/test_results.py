@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from experiments.figures import results
-from experiments.figures.cost import LEAST, draw_systems
+from experiments.figures.results import LEAST, draw_systems
 from experiments.figures.style import CONTROL, DETECTOR
 from experiments.metrics import reliability
 from experiments.published import LLAMA_7B, published

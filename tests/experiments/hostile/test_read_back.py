@@ -14,61 +14,32 @@ from click.testing import CliRunner
 
 from benchmarks import precision, systems, verdict
 from benchmarks.cells import Cells
-from experiments.cli.study import COSTS, _forwards
-from experiments.paper.manifest import KIND, MANIFEST, claim_results, write
-from experiments.results_page import claim_page
-from experiments.study.page import KIND as STUDY
-from experiments.systems.comparison.compare import read_costs
-from experiments.systems.comparison.scores import ScoreFolder
-from experiments.systems.resources import Choices, Resources
-from experiments.systems.trained import SEEN_FILE, refuse_seen
+from experiments.cli import COSTS, _forwards
+from experiments.paper.manifest import MANIFEST, begin, write
+from experiments.results import claim
+from experiments.systems.comparison import read_costs
+from experiments.systems.scores import read_scores
 from lrp4rag.util.errors import InputError
-from tests.experiments.systems.test_resources import EXPECTED, Meter, lengths, measure
-from tests.experiments.systems.test_resources import ROWS as EXAMPLES
-from tests.hostile.damage import NO_JSON, NO_RECORD, PLACES, put
-
-
-@pytest.mark.parametrize("content", [*NO_JSON, b"3", b'"text"', b'{"numbers": "x"}', b'{"numbers": {}}'])
-def test_a_damaged_measurement_is_made_again(content: bytes, tmp_path: Path) -> None:
-    measure(Resources(tmp_path), Meter())
-    for file in tmp_path.rglob("*.json"):
-        file.write_bytes(content)
-    assert lengths(measure(Resources(tmp_path), Meter())) == EXPECTED
-
-
-@pytest.mark.parametrize("kind", [kind for kind in PLACES if kind != "loop"])
-def test_what_is_no_file_does_not_stop_a_measurement(kind: str, tmp_path: Path) -> None:
-    measure(Resources(tmp_path), Meter(), EXAMPLES[:1])
-    for file in list(tmp_path.rglob("*.json")):
-        put(file, kind)
-    meter = Meter()
-    for _ in range(2):
-        assert lengths(measure(Resources(tmp_path), meter, EXAMPLES[:1])) == EXPECTED[:1]
-        assert len(meter.groups) == 1
-
+from tests.hostile.damage import NO_RECORD, put
 
 # Files that users name, or that come from others: what each is called, and what reads it.
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "scores": ("b.json.xz", lambda path: ScoreFolder(path.parent, ("a",), 1).read("b", {})),
+    "scores": ("b.json.xz", read_scores),
     "costs": ("costs.json", read_costs),
     "costs of systems": ("costs.json", lambda path: systems.known_costs(path, "c")),
-    "seen": (SEEN_FILE, lambda path: refuse_seen(Choices(entailment=str(path.parent)), EXAMPLES)),
-    "forwards": ("verdict.json", _forwards),
+    "forwards": ("verdict.json", lambda path: _forwards(path, None)),
     "cells": ("cells.json", lambda path: Cells(path, {})),
 }
 
 
 def place(reader: str, folder: Path) -> Path:
-    name = READERS[reader][0]
-    return ScoreFolder(folder, ("a",), 1).path("b") if reader == "scores" else folder / name
+    return folder / READERS[reader][0]
 
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("content", NO_RECORD)
 def test_a_damaged_file_is_named(reader: str, content: bytes, tmp_path: Path) -> None:
-    if (reader, content) == ("seen", b"[]"):  # nothing was seen
-        return
     path = place(reader, tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(lzma.compress(content) if reader == "scores" else content)
@@ -103,10 +74,9 @@ BAD_COSTS += [("peak_bytes", value) for value in (-1, 1.5, 10**30)]
         ("costs", {"systems": {"a": []}, "conditions": ""}, "not what python -m"),
         *(
             ("forwards", FORWARDS | {"fast_over_forward": value}, "fast_over_forward")
-            for value in (-1, 0, 1e9, "2", None, [2], True)
+            for value in (-1, 1e10, "2", None, [2])
         ),
         ("forwards", dict.fromkeys(("R_response_over_forward", "x"), 2.0), ""),
-        *(("seen", content, "") for content in ({"a": 1}, [1], [["a"]], [None], "a", 3)),
         *(("cells", content, "") for content in ({}, {"setup": {}}, {"setup": [], "cells": {}})),
         *(("cells", {"setup": {}, "cells": cells}, "") for cells in ([], {"a": 1})),
         ("cells", {"setup": None, "cells": None}, ""),
@@ -123,11 +93,7 @@ def test_records_of_another_shape(reader: str, content: object, message: str, tm
 
 def test_whole_forwards_are_read(tmp_path: Path) -> None:
     (tmp_path / "verdict.json").write_text(json.dumps(FORWARDS))
-    assert _forwards(tmp_path / "verdict.json") == dict.fromkeys(COSTS, 2.0)
-
-
-def test_a_model_that_says_nothing_of_what_it_saw_is_used(tmp_path: Path) -> None:
-    refuse_seen(Choices(entailment="owner/model", token_classifier=str(tmp_path)), EXAMPLES)
+    assert _forwards(tmp_path / "verdict.json", None) == dict.fromkeys(COSTS, 2.0)
 
 
 # Outputs of the benchmarks, looked at before anything is measured.
@@ -151,10 +117,12 @@ def test_a_benchmark_looks_at_its_output_first(command: str, kind: str, tmp_path
 
 # Folders of results.
 
+OURS = {"kind": "python -m experiments reproduce"}
+
 CLAIMS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "reproduce": (MANIFEST, claim_results),
-    "study": ("results.json", lambda folder: claim_page(folder, STUDY)),
-    "compare": ("results.json", lambda folder: claim_page(folder, "lrp4rag experiments compare")),
+    "reproduce": (MANIFEST, lambda folder: claim(folder, "reproduce", MANIFEST)),
+    "study": ("results.json", lambda folder: claim(folder, "study")),
+    "compare": ("results.json", lambda folder: claim(folder, "compare")),
 }
 
 
@@ -164,29 +132,26 @@ def test_results_of_others_are_not_replaced(command: str, tmp_path: Path) -> Non
     for name in ("README.md", "notes.md", "figure-2.png", "metrics.csv", "a.svg", record):
         path = tmp_path / name
         path.write_text("{}")
-        with pytest.raises(InputError, match=rf"lrp4rag.* {command} did not write"):
+        with pytest.raises(InputError, match=rf"{command} did not write"):
             claimed(tmp_path)
         assert path.read_text() == "{}"
         path.unlink()
     (tmp_path / "README.md").write_text("mine")
-    for content in (*NO_RECORD, b'{"kind": []}', b'{"kind": "lrp4rag"}', b'{"command": 3}'):
+    for content in (*NO_RECORD, b'{"kind": []}', b'{"kind": "lrp4rag"}'):
         (tmp_path / record).write_bytes(content)
         with pytest.raises(InputError, match="did not write"):
             claimed(tmp_path)
 
 
 def test_what_a_command_wrote_or_never_writes_is_no_hindrance(tmp_path: Path) -> None:
-    for folder in ("beside", "ours", "earlier", "former"):
+    for folder in ("beside", "ours", "former"):
         (tmp_path / folder).mkdir()
     (tmp_path / "beside" / "costs.json").write_text("{}")
     (tmp_path / "beside" / "scores").mkdir()
-    (tmp_path / "ours" / "results.json").write_text(json.dumps({"kind": "lrp4rag experiments compare"}))
-    command = "lrp4rag experiments compare --out x"
-    (tmp_path / "earlier" / "results.json").write_text(json.dumps({"command": command}))
-    (tmp_path / "former" / "results.json").write_text(json.dumps({"command": "lrp4rag compare --out x"}))
-    for folder in ("ours", "earlier", "former"):
+    for folder, program in (("ours", "python -m experiments"), ("former", "lrp4rag experiments")):
+        (tmp_path / folder / "results.json").write_text(json.dumps({"kind": f"{program} compare"}))
         (tmp_path / folder / "README.md").write_text("ours")
-    for folder in ("deep/new", "beside", "ours", "earlier", "former"):
+    for folder in ("deep/new", "beside", "ours", "former"):
         for _ in range(2):
             CLAIMS["compare"][1](tmp_path / folder)
         assert (tmp_path / folder).is_dir()
@@ -216,9 +181,9 @@ def test_a_changed_manifest_deletes_nothing(outputs: object, tmp_path: Path) -> 
     folder.mkdir()
     for path in (folder / "thesis.tex", tmp_path / "other.txt"):
         path.write_text("years of work")
-    (folder / MANIFEST).write_text(json.dumps({"kind": KIND, "outputs": outputs}))
-    earlier = claim_results(folder)
-    write(folder, {"kind": KIND, "outputs": {}}, earlier)
+    (folder / MANIFEST).write_text(json.dumps(OURS | {"outputs": outputs}))
+    earlier = claim(folder, "reproduce", MANIFEST)
+    write(folder, OURS | {"outputs": {}}, earlier)
     assert (folder / "thesis.tex").read_text() == "years of work"
     assert (tmp_path / "other.txt").read_text() == "years of work"
 
@@ -228,17 +193,18 @@ def test_what_was_written_before_goes_unless_it_was_changed(tmp_path: Path) -> N
     for name in ("old.csv", "changed.csv", "link.csv", "kept.csv"):
         (tmp_path / name).write_text(name)
         hashes[name] = hashlib.sha256(name.encode()).hexdigest()
-    (tmp_path / MANIFEST).write_text(json.dumps({"kind": KIND, "outputs": hashes}))
-    earlier = claim_results(tmp_path)
+    (tmp_path / MANIFEST).write_text(json.dumps(OURS | {"outputs": hashes}))
+    earlier = claim(tmp_path, "reproduce", MANIFEST)
     (tmp_path / "changed.csv").write_text("years of work")
     (tmp_path / "link.csv").unlink()
     (tmp_path / "link.csv").symlink_to(tmp_path / "kept.csv")
-    write(tmp_path, {"kind": KIND, "outputs": {"kept.csv": ""}}, earlier)
+    write(tmp_path, OURS | {"outputs": {"kept.csv": ""}}, earlier)
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["changed.csv", "kept.csv", "link.csv", MANIFEST]
 
 
 def test_a_run_that_was_killed_while_it_wrote_can_go_on(tmp_path: Path) -> None:
-    claim_results(tmp_path)
+    claim(tmp_path, "reproduce", MANIFEST)
+    begin(tmp_path)
     (tmp_path / "figure-2.png").write_bytes(b"half")
-    assert claim_results(tmp_path) == {}
+    assert claim(tmp_path, "reproduce", MANIFEST)["outputs"] == {}

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,17 +20,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from experiments.figures import cost, results, save, save_table
+from experiments import study
+from experiments.figures import results, save, save_table
 from experiments.figures.style import legend_below, panels, themed
 from experiments.figures.text import SYMBOLS
 from experiments.metrics import Reliability
-from experiments.paper.page import render
+from experiments.paper import run
 from experiments.paper.run import SECTIONS
-from experiments.study import page as study_page
-from experiments.study.study import Study
-from experiments.systems.comparison import page as compare_page
-from experiments.systems.comparison.compare import Comparison, Cost, Costs, Plan
-from experiments.systems.resources import Choices
+from experiments.results import write_results
+from experiments.study import Study
+from experiments.systems import comparison
+from experiments.systems.comparison import Comparison, Cost, Costs
 from lrp4rag.report.numbers import markdown
 from lrp4rag.util.text import safe_cell, surrogate_in, visible
 from tests.experiments.hostile.written import (
@@ -40,7 +39,6 @@ from tests.experiments.hostile.written import (
     interval,
     recorded,
     reproduced,
-    rows_named,
 )
 from tests.hostile.pages import harmless, known, safe_links, shown, structure, words
 from tests.hostile.strings import HOSTILE, IN_PAGES
@@ -56,12 +54,9 @@ LONG = "x" * 100_000
 
 @pytest.fixture
 def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (study_page, compare_page):
-        monkeypatch.setattr(module, "save", lambda drawn, stem: [Path(f"{stem}.png")])
-        for name in ("draw_reliability", "draw_curve", "draw_cost", "draw_systems"):
-            monkeypatch.setattr(module, name, lambda *_, **__: None, raising=False)
-    for section in SECTIONS.values():
-        module = sys.modules[section.show.__module__]
+    monkeypatch.setattr("experiments.results.save", lambda drawn, stem: [])
+    modules = [study, comparison, *(sys.modules[section.show.__module__] for section in SECTIONS.values())]
+    for module in modules:
         for name in [name for name in vars(module) if name.startswith("draw")]:
             monkeypatch.setattr(module, name, lambda *_, **__: None)
 
@@ -84,8 +79,7 @@ def test_the_page_of_a_study(names: tuple[str, ...], tmp_path: Path) -> None:
     def page(called: tuple[str, ...], command: str) -> str:
         found = recorded(Study, "detector", dict(zip(GENERATORS, called, strict=True)))
         out = tmp_path / str(len(list(tmp_path.iterdir())))
-        rows = rows_named(list(called), command)
-        study_page.write_page(found, rows, out, command, resamples=20, costs=costs)
+        write_results(out, "study", found, command, protocol="p", resamples=20, forwards=costs)
         return (out / "README.md").read_text()
 
     made = page(names, names[0])
@@ -100,11 +94,20 @@ def test_the_page_of_a_comparison(names: tuple[str, ...], tmp_path: Path) -> Non
     def page(called: tuple[str, ...], command: str) -> str:
         found = recorded(Comparison, "compare", dict(zip(GENERATORS, called, strict=True)))
         costs = Costs({name: Cost(0.5, 2.0, 10**9) for name in found.facts}, command)
-        choices = Choices(reader=command, token_classifier=command)
-        baselines = {name: SimpleNamespace(facts=one) for name, one in found.facts.items()}
-        plan: Any = Plan(baselines, 200, called, choices, 1, 20)
         out = tmp_path / str(len(list(tmp_path.iterdir())))
-        compare_page.write_page(found, rows_named(list(called), command), out, command, plan, costs, {})
+        write_results(
+            out,
+            "compare",
+            found,
+            command,
+            protocol="p",
+            resamples=20,
+            sample_seed=0,
+            reader=command,
+            asks_another=True,
+            choices={"reader": command},
+            costs=costs,
+        )
         with (out / "metrics.csv").open(newline="") as stream:
             assert not any(cell.startswith(COMPUTED) for row in csv.reader(stream) for cell in texts_of(row))
         return (out / "README.md").read_text()
@@ -121,7 +124,9 @@ def texts_of(row: list[str]) -> list[str]:
 
 @pytest.mark.usefixtures("_no_figures")
 @pytest.mark.parametrize("name", IN_PAGES)
-def test_the_page_of_a_reproduction(name: str) -> None:
+def test_the_page_of_a_reproduction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "extractions", lambda context: [context.rows.store.configuration.composite])
+
     def page(called: str) -> str:
         results = reproduced(called)
         shown = {
@@ -130,7 +135,7 @@ def test_the_page_of_a_reproduction(name: str) -> None:
             for title, table in SECTIONS[section].show(result).shown.items()
         }
         assert all("/" not in title and len(title) < 100 for title in shown)
-        return render(context_named(called), results, shown, called, extractions=[called])
+        return run._page(context_named(called), Path(), results, shown, {}, called, [])
 
     made = page(name)
     assert structure(made) == known("reproduction", page, harmless(name))
@@ -188,10 +193,13 @@ def figures(one: str, other: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "transfer", lambda: results.draw_transfer(pairs, title=one)
     yield "lengths", lambda: results.draw_lengths({one: curve, other: curve}, title=one)
     yield "reliability", lambda: results.draw_reliability({one: bins, other: bins}, title=one)
-    yield "systems", lambda: cost.draw_systems({one: systems, other: systems}, {one: 2.0, other: 5.0}, (one,))
+    yield (
+        "systems",
+        lambda: results.draw_systems({one: systems, other: systems}, {one: 2.0, other: 5.0}, (one,)),
+    )
     both = {one: METRIC, other: METRIC}
-    yield "curve", lambda: cost.draw_curve({50: both, 100: both})
-    yield "cost", lambda: cost.draw_cost({one: systems, other: systems}, {one: 2.0, other: 5.0})
+    yield "curve", lambda: results.draw_curve({50: both, 100: both})
+    yield "cost", lambda: results.draw_cost({one: systems, other: systems}, {one: 2.0, other: 5.0})
 
 
 def size(path: Path) -> tuple[int, int]:

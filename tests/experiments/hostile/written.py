@@ -15,19 +15,17 @@ import numpy as np
 from experiments.metrics import Reliability
 from experiments.paper import (
     ablations,
+    checks,
     findings,
-    implicit,
     length,
-    reliability,
     table2,
     thresholds,
-    transfer,
 )
 from experiments.paper.context import Note
-from experiments.paper.settings import Settings
-from experiments.paper.sweep import Chosen, Sweep, ThresholdMethod
+from experiments.paper.data import Settings
+from experiments.paper.thresholds import Chosen, Sweep, ThresholdMethod
 from experiments.records import from_json
-from experiments.systems.comparison.ours import FACTS
+from experiments.systems.folds import FACTS
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.numbers import METRICS
 
@@ -73,21 +71,10 @@ def _without(record: Any, dropped: set[str]) -> Any:
     return {key: _without(value, dropped) for key, value in record.items() if key not in dropped}
 
 
-def rows_named(names: list[str], reader: str) -> Any:
-    """As much of `Rows` as a page asks for."""
-
-    class Rows(SimpleNamespace):
-        def __len__(self) -> int:
-            return 4
-
-    store = SimpleNamespace(configuration=SimpleNamespace(reader={"name": reader}))
-    return Rows(digest="d", generators=np.array(names), store=store)
-
-
 def reproduced(name: str) -> dict[str, Any]:
     """A result of each section but one, of a generator and a variant of this name."""
     left_out = (Note(f"R_prompt of {name}", f"{name} has none", f"lrp4rag extract {name}"),)
-    curve = length.Curve("svm", "response", "zeros", "honest", (10, 220), (METRIC, METRIC))
+    curve = length.Curve("response", "zeros", "honest", (10, 220), (METRIC, METRIC))
     chosen = Chosen((0.5,), METRIC)
     values = np.linspace(0, 1, 5)
     method = ThresholdMethod(
@@ -112,9 +99,9 @@ def reproduced(name: str) -> dict[str, Any]:
             (ablations.Change(name, "rules", f"{name} ({name})", 40, METRIC, METRIC, METRIC),),
             left_out,
         ),
-        "implicit": implicit.Implicit({name: implicit.Counted(40, 10, 2, METRIC, METRIC, METRIC)}, left_out),
-        "reliability": reliability.Diagrams({name: {"svm": bins, "novel words": bins}}),
-        "transfer": transfer.Transfer((transfer.Pair(name, name, METRIC), transfer.Pair("x", name, METRIC))),
+        "implicit": checks.Implicit({name: checks.Counted(40, 10, 2, METRIC, METRIC, METRIC)}, left_out),
+        "reliability": checks.Diagrams({name: {"svm": bins, "novel words": bins}}),
+        "transfer": checks.Transfer((checks.Pair(name, name, METRIC), checks.Pair("x", name, METRIC))),
         "findings": findings.Findings(
             {
                 "1": (findings.Case(name, findings.MEAN, interval(), null=0.5),),
@@ -138,4 +125,4 @@ def context_named(name: str) -> Any:
     )
     rows = SimpleNamespace(store=SimpleNamespace(configuration=configuration))
     subset = Subset(rows=rows, groups=["a", "b"], prevalence=0.4)
-    return SimpleNamespace(subsets={name: subset}, settings=Settings())
+    return SimpleNamespace(subsets={name: subset}, settings=Settings(), rows=rows, baselines={})

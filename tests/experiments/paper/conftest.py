@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-from experiments.paper import Context, Settings
-from experiments.paper.settings import GRID, Grid
+from experiments.cache import Cache
+from experiments.paper.context import Context
+from experiments.paper.data import GRID, Settings
 from lrp4rag.classifiers import registry
 from tests.experiments.paper.stores import store
 
@@ -44,9 +45,9 @@ def _light() -> Iterator[None]:
             found = registry.CLASSIFIERS[name].items()
             lighter = {settings: clone(one).set_params(**light) for settings, one in found}
             patch.setitem(registry.CLASSIFIERS, name, lighter)
-        patch.setitem(GRID, "svm", Grid((6, 12), ("C=1", "C=3")))
-        patch.setitem(GRID, "mlp", Grid((6,), GRID["mlp"].settings))
-        patch.setitem(GRID, "forest", Grid((6,), GRID["forest"].settings))
+        patch.setitem(GRID, "svm", ((6, 12), ("C=1", "C=3")))
+        patch.setitem(GRID, "mlp", ((6,), GRID["mlp"][1]))
+        patch.setitem(GRID, "forest", ((6,), GRID["forest"][1]))
         yield
 
 
@@ -55,10 +56,9 @@ def context(cache: Path) -> Callable[..., Context]:
     """Open a store with settings that are quick."""
 
     def make(folder: Path, cache: Path = cache, **changes) -> Context:
-        options = {"variants": {}, "generators": (), "jobs": 1}
-        options |= {"baselines": {}, "reader": "tiny"}
+        options = {"variants": {}, "generators": (), "baselines": {}, "reader": "tiny"}
         options |= {name: changes.pop(name) for name in list(changes) if name in options}
         settings = Settings(**({"resamples": 20, "sweep": (5, 10, 20, 220)} | changes))
-        return Context.open(folder, cache=cache, settings=settings, **options)
+        return Context.open(folder, cache=Cache.open(cache), settings=settings, **options)
 
     return make

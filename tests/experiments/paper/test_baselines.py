@@ -10,10 +10,8 @@ from click.testing import CliRunner
 
 from experiments.cli import main
 from experiments.paper import baselines, table2
-from experiments.paper.run import SECTIONS
 from experiments.published import published
-from experiments.systems.comparison.folds import sample_of
-from experiments.systems.finetuned import TRAINING
+from experiments.systems.folds import sample_of
 from experiments.systems.registry import BASELINES
 from experiments.systems.simple import NOVEL_WORDS
 from lrp4rag.util.errors import InputError
@@ -68,7 +66,11 @@ def test_training_says_its_steps_and_what_it_learned_from(full, found, monkeypat
     assert (length.learned, length.steps) == ({}, {})
     # The stand-in has no weights, so that all it is calibrated on is fresh to it.
     assert stand_in.learned == {"honest": 0, "paper": 0}
-    row = replace(found.generators[SMALL][1], learned={"honest": 75}, steps={"honest": TRAINING.steps(75)})
+    row = replace(
+        found.generators[SMALL][1],
+        learned=dict.fromkeys(("honest", "paper"), 75),
+        steps=dict.fromkeys(("honest", "paper"), 20),
+    )
     exhibit = baselines.show(baselines.Baselines({SMALL: (row,)}, ()))
     numbers = exhibit.tables["baselines"].query("protocol == 'honest'").set_index("metric")["value"]
     assert numbers[baselines.STEPS] == row.steps["honest"]
@@ -88,27 +90,10 @@ def test_the_tables_have_published_rows_of_the_same_kind(found) -> None:
     assert np.isfinite(numbers.query("metric == 'accuracy'")["value"]).all()
 
 
-def test_repeats_are_of_relevance_and_a_baseline_is_run_once(full_store, context) -> None:
-    repeated = context(full_store, baselines={"length": 20}, repeats=2, protocols=("honest",))
-    (row,) = baselines.measure(repeated).generators[SMALL]
-    assert list(row.metrics) == ["honest"]
-    assert row.ahead is not None
-
-
-def test_other_sections_do_not_depend_on_the_baselines(full, full_store, context) -> None:
-    without = context(full_store)
-    same = {name for name, one in SECTIONS.items() if one.cell(full).name == one.cell(without).name}
-    assert same == set(SECTIONS) - {"baselines"}
-    key = baselines.depends_on(full)
-    assert key["sources"] == NAMES
-    assert key["baselines"]["length"]["reader"] == "tiny"
-
-
 def test_what_a_store_lacks_is_said_before_any_is_run(bare_store, context, tmp_path) -> None:
     lacking = context(bare_store, tmp_path, baselines={"length": 30, "lookback-lens": 30})
     with pytest.raises(InputError, match="lookback-lens reads signals"):
         baselines.measure(lacking)
-    assert not list((tmp_path / "baselines" / "folds").iterdir())
 
 
 def test_none_is_run_unless_it_is_named(full_store, context) -> None:
@@ -124,3 +109,10 @@ def test_an_unknown_one_is_refused_before_anything_is_computed(full_store, tmp_p
     assert result.exit_code != 0
     assert "unknown baseline 'oracle'; choose from" in result.output
     assert not (tmp_path / "out").exists()
+
+
+def test_a_single_one_is_cross_validated(full_store, cache) -> None:
+    arguments = ["baseline", "length", "--store", full_store, "--reader", "tiny", "--bootstrap", "20"]
+    result = CliRunner().invoke(main, [*map(str, arguments), "--cache", str(cache), "--sources", "10"])
+    assert result.exit_code == 0, result.output
+    assert SMALL in result.output

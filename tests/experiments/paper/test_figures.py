@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 from experiments.figures import save
 from experiments.figures.style import CLASSES, percent
 from experiments.paper import distributions, thresholds
-from experiments.paper.significance import FLOOR, draw_tests, position_test, significance_table
-from experiments.paper.sweep import SCALINGS, row_means, threshold_method
+from experiments.paper.distributions import FLOOR, draw_tests, position_test, significance_table
+from experiments.paper.thresholds import SCALINGS, row_means, threshold_method
 from experiments.published import LLAMA_7B
 from tests.experiments.figures.samples import GENERATORS, by_generator, data, panels, texts
 

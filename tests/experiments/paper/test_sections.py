@@ -8,20 +8,17 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 from experiments.paper import (
     ablations,
+    checks,
     distributions,
     findings,
-    implicit,
     length,
-    reliability,
     table2,
     thresholds,
-    transfer,
 )
+from experiments.paper.data import Subset, estimator_of
+from experiments.paper.distributions import position_test
 from experiments.paper.methods import Model, control
-from experiments.paper.settings import estimator_of
-from experiments.paper.significance import position_test
-from experiments.paper.subset import Subset
-from experiments.paper.sweep import row_means, threshold_method
+from experiments.paper.thresholds import row_means, threshold_method
 from experiments.published import published
 from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.lrp.resampling import resample
@@ -49,7 +46,7 @@ def varied(full_store, context, tmp_path_factory):
         "rules-cp_lrp": store(folder / "v", few, composite="cp_lrp", parts=(), seed=5),
         "raw": store(folder / "raw", chat_template=False, parts=(), seed=7),
     }
-    return context(full_store, variants=variants, protocols=("honest",))
+    return context(full_store, variants=variants)
 
 
 def test_table_2_has_every_line_and_the_controls(table):
@@ -96,7 +93,7 @@ def test_the_target_is_the_papers_best_and_says_what_is_near(full, table):
 
 def test_other_rules_and_prompts_are_candidates_where_they_have_all_rows(varied):
     subset, protocol = varied.subsets[SMALL], varied.settings.by_accuracy
-    other = Subset.of(varied.variants["raw"], SMALL)
+    other = Subset.of(varied.stores["raw"], SMALL)
     assert [example.id for example in other.rows.examples] == [example.id for example in subset.rows.examples]
     models = [*table2.on_vectors(subset), *table2.on_matrices(subset)]
     models += [Model(other, name, "response", variant="raw") for name in table2.CLASSIFIERS]
@@ -149,7 +146,7 @@ def test_each_length_is_cross_validated_by_itself(full):
     candidate = Candidate("", "svm", "", estimator_of("svm", "C=1"), rows)
     outcome = cross_validated([candidate], subset.labels, subset.groups, full.settings.plain)
     expected = outcome_metrics(outcome, subset.labels, subset.groups, resamples=20)
-    assert curve.metrics[1] == {name: expected[name] for name in length.KEPT}
+    assert curve.metrics[1] == {name: expected[name] for name in length.METRICS}
     assert curve.at(11) == curve.metrics[1]
     values = [point["accuracy"].value for point in curve.metrics]
     assert curve.best() == curve.lengths[int(np.argmax(values))]
@@ -206,23 +203,23 @@ def test_ablations_are_paired_with_the_anchor_on_the_same_rows(varied):
 
 
 def test_implicit_spans_are_counted_both_ways(full):
-    counted = implicit.measure(full).generators[SMALL]
+    counted = checks.measure_implicit(full).generators[SMALL]
     # Odd responses are labelled, and numbers 1, 7, 13, 19 and 25 have a span that is true.
     assert (counted.rows, counted.hallucinated, counted.changed) == (30, 15, 5)
     assert counted.strict["accuracy"] != counted.trained["accuracy"]
     subset = full.subsets[SMALL]
-    assert implicit.relaxed(subset).sum() == 10
-    assert not (implicit.relaxed(subset) & ~subset.labels).any()
+    assert checks.relaxed(subset.rows.examples).sum() == 10
+    assert not (checks.relaxed(subset.rows.examples) & ~subset.labels).any()
 
 
 def test_reliability_counts_every_row(full):
-    lines = reliability.measure(full).lines[LARGE]
+    lines = checks.measure_reliability(full).lines[LARGE]
     assert list(lines) == [table2.BEST, "svm on R_response", "novel words", "six lexical features"]
     assert all(line.count.sum() == 30 for line in lines.values())
 
 
 def test_transfer_trains_on_one_generator_and_tests_on_the_other(full):
-    result = transfer.measure(full)
+    result = checks.measure_transfer(full)
     assert result.trains == result.tests == [SMALL, LARGE]
     subsets = list(full.subsets.values())
     inputs = np.concatenate([subset.inputs("response", 220) for subset in subsets])

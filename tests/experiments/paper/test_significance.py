@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
-from experiments.paper.significance import auroc_of_low, position_test
+from experiments.paper.distributions import auroc_of_low, position_test
 from lrp4rag.util.errors import InputError
 
 

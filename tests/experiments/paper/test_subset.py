@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from experiments.paper.subset import Subset, in_common
+from experiments.paper.data import Subset, in_common
 from lrp4rag.lrp.resampling import resample
 from lrp4rag.training.rows import Rows
-from tests.experiments.paper.stores import LARGE, SMALL, examples, store
+from tests.experiments.paper.stores import SMALL, examples, store
 
 
 @pytest.fixture
@@ -37,16 +37,6 @@ def test_what_a_store_lacks_is_not_admitted(subset, bare_store):
     vectors = ("response", "total", "prompt", "segments", "matrix", "matrix_t", "largest logit")
     assert all(subset.admits(vector) for vector in vectors)
     assert [bare.admits(vector) for vector in vectors] == [True, True, False, False, False, False, False]
-
-
-def test_the_digest_follows_rows_and_labels(subset, full_store):
-    assert subset.digest == Subset.of(subset.rows, SMALL).digest
-    changed = {
-        subset.relabelled(~subset.labels).digest,
-        subset.select(np.arange(20)).digest,
-        Subset.of(Rows.open(full_store), LARGE).digest,
-    }
-    assert len(changed | {subset.digest}) == 4
 
 
 def test_rows_in_common_are_matched_by_what_they_are(subset, tmp_path):

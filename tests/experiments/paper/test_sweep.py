@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from experiments.paper.sweep import SCALINGS, row_means, sweep, threshold_method
+from experiments.paper.thresholds import SCALINGS, row_means, sweep, threshold_method
 from lrp4rag.classifiers.calibration import grouped_folds
 
 LABELS = np.array([True, True, False, False, False])

@@ -7,13 +7,13 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.systems import trained
-from experiments.systems.redeep_scores import RedeepScores
+from experiments.cache import Cache
+from experiments.systems.baseline import Fitted, Measurement
+from experiments.systems.redeep import RedeepScores
 from experiments.systems.resources import Resources
 from lrp4rag.example import Example, Label
 from lrp4rag.training.rows import Rows
@@ -171,15 +171,51 @@ class StandIn(Resources):
 
 def stand_in(folder=None, speaker=None, name="words", **models):
     """`models` are those of other kinds that would be trained in a fold."""
-    found = StandIn(folder, speaker=speaker)
-    found.once("embedder", WordVectors)
+    resources = StandIn(Cache(folder), speaker=speaker)
+    resources.once("embedder", WordVectors)
     usual = dict.fromkeys(("entailment", "ragulator-encoder"), WordSupport(name))
     for kind, model in (usual | models).items():
-        found.once(kind, lambda model=model: model, of="stand-in")
-    return found
+        resources.once(kind, lambda model=model: model, of="stand-in")
+    return resources
 
 
 def no_training(patch, seen=()):
     """Weights of folds are the models of `stand_in`, which have learned from the sources `seen`."""
-    patch.setattr(trained, "cached_weights", lambda *_: Path("stand-in"))
-    patch.setattr(trained, "seen_sources", lambda rows, seed: np.array(sorted(seen), dtype=str))
+
+    def trained(self, rows, settings, train, load, **_):
+        return self.once(settings["kind"], lambda: load("stand-in"), of="stand-in"), ~np.isin(
+            rows.groups, seen
+        )
+
+    patch.setattr(Resources, "trained", trained)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Of one response; `parts` are characters, score and mark of each part."""
+
+    probability: float
+    flagged: bool
+    answered: bool
+    asked: int
+    unanswered: int
+    parts: list[tuple[int, int, float, bool]] | None
+
+
+def judged(fitted: Fitted, rows, resources):
+    reading, calibration = fitted.read(rows, resources), fitted.calibration
+    probabilities = calibration.probabilities(reading.scores, rows.generators)
+    measured = reading.measurements or [Measurement(np.zeros(0))] * len(rows)
+    parts = [None] * len(rows)
+    if reading.parts is not None:
+        parts = [
+            [
+                (start, end, score, score >= fitted.threshold)
+                for (start, end), score in zip(one.spans.tolist(), one.scores.tolist(), strict=True)
+            ]
+            for one in reading.parts
+        ]
+    return [
+        Judged(p, p >= calibration.threshold, bool(np.isfinite(raw)), one.asked, one.unanswered, part)
+        for p, raw, one, part in zip(probabilities.tolist(), reading.scores, measured, parts, strict=True)
+    ]

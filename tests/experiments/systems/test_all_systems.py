@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from experiments.systems import redeep, selfcheck
-from experiments.systems.ragulator import sentences
+from experiments.systems import ragulator, redeep, selfcheck
 from experiments.systems.registry import BASELINES
 from experiments.systems.scoring import PartScores
-from experiments.systems.selfcheck import Samples
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import (
     ScriptedChat,
+    judged,
     no_training,
     redeep_scores,
     stand_in,
@@ -87,7 +86,7 @@ def token_scores(windows):
     """Of words: dragons are hallucinated."""
     found = []
     for window in windows:
-        words = window.piece.split(" ")
+        words = window.text.split(" ")
         ends = window.start + np.cumsum([len(word) + 1 for word in words]) - 1
         spans = np.array([(end - len(word), end) for word, end in zip(words, ends, strict=True)])
         found.append(PartScores(spans, np.array([0.9 if "Dragon" in word else 0.1 for word in words])))
@@ -113,14 +112,14 @@ def quick(rows):
     """Tiny models everywhere; those that are trained have seen the first sources."""
     with pytest.MonkeyPatch.context() as patch:
         no_training(patch, rows.groups[:SEEN].tolist())
-        patch.setattr(sentences, "FOREST_TREES", (10,))
-        patch.setattr(sentences, "FOREST_DEPTHS", (5,))
-        patch.setattr(sentences, "BOOSTED_TREES", (20,))
-        patch.setattr(sentences, "BOOSTED_DEPTHS", (-1,))
-        patch.setattr(sentences, "LEAVES", (7,))
-        patch.setattr(sentences, "SUBSAMPLES", (1.0,))
+        patch.setattr(ragulator, "FOREST_TREES", (10,))
+        patch.setattr(ragulator, "FOREST_DEPTHS", (5,))
+        patch.setattr(ragulator, "BOOSTED_TREES", (20,))
+        patch.setattr(ragulator, "BOOSTED_DEPTHS", (-1,))
+        patch.setattr(ragulator, "LEAVES", (7,))
+        patch.setattr(ragulator, "SUBSAMPLES", (1.0,))
         patch.setattr(redeep, "redeep_scores", redeep_scores)
-        drawn = lambda examples, _: [Samples(one.passages) for one in examples]  # noqa: E731
+        drawn = lambda examples, _: [one.passages for one in examples]  # noqa: E731
         patch.setattr(selfcheck, "samples_of", drawn)
         patch.setattr(selfcheck, "sample_settings", lambda _: {})
         yield
@@ -129,27 +128,27 @@ def quick(rows):
 @pytest.mark.parametrize("name", BASELINES)
 def test_planted_hallucinations_are_found_without_looking_at_their_labels(name, rows, tmp_path):
     baseline, resources = BASELINES[name], everything(tmp_path)
-    learned, judged = rows.select(range(LEARN)), rows.select(range(LEARN, len(rows)))
+    learned, other_rows = rows.select(range(LEARN)), rows.select(range(LEARN, len(rows)))
     fitted = baseline.fit(learned, resources)
-    scores = fitted.score(unlabelled(judged), resources)
+    scores = judged(fitted, unlabelled(other_rows), resources)
     probabilities = [one.probability for one in scores]
-    assert all(0 <= value <= 1 for value in (*probabilities, *fitted.out_of_fold.probabilities))
-    assert roc_auc_score(judged.labels, probabilities) == 1
-    assert [one.flagged for one in scores if one.answered] == judged.labels.tolist()
+    assert all(0 <= value <= 1 for value in (*probabilities, *fitted.calibration.out_of_fold.probabilities))
+    assert roc_auc_score(other_rows.labels, probabilities) == 1
+    assert [one.flagged for one in scores if one.answered] == other_rows.labels.tolist()
     assert fitted.chosen
     unseen = range(SEEN if name in TRAINED else 0, LEARN)
-    assert fitted.out_of_fold.rows.tolist() == list(unseen)
-    assert len(fitted.out_of_fold.probabilities) == len(unseen)
+    assert fitted.calibration.out_of_fold.rows.tolist() == list(unseen)
+    assert len(fitted.calibration.out_of_fold.probabilities) == len(unseen)
     # The model of its fold judges, whatever else there is now.
     other = everything(tmp_path)
-    assert fitted.score(judged, other) == scores
+    assert judged(fitted, other_rows, other) == scores
     assert not other.model.calls
     # Nothing is drawn at random.
-    again = baseline.fit(learned, everything()).out_of_fold.probabilities
-    assert again == pytest.approx(fitted.out_of_fold.probabilities, abs=1e-6)
-    assert (scores[0].suspects is not None) == (name in PARTS)
-    for example, score in zip(judged.examples, scores, strict=True):
-        marked = [example.response[one.start : one.end] for one in score.suspects or () if one.marked]
+    again = baseline.fit(learned, everything()).calibration.out_of_fold.probabilities
+    assert again == pytest.approx(fitted.calibration.out_of_fold.probabilities, abs=1e-6)
+    assert (scores[0].parts is not None) == (name in PARTS)
+    for example, score in zip(other_rows.examples, scores, strict=True):
+        marked = [example.response[start:end] for start, end, _, mark in score.parts or () if mark]
         assert all(marked)
         if name in PARTS:
             assert any("Dragon" in part for part in marked) == bool(example.labels)

@@ -9,17 +9,17 @@ from sklearn.neighbors import KNeighborsClassifier
 from experiments.systems.baseline import (
     NOTHING,
     BestClassifier,
+    Facts,
     Measured,
     Measurement,
     TrainedModel,
 )
-from experiments.systems.facts import Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores
-from experiments.tokens.candidates import logistic
 from lrp4rag.classifiers.calibration import Candidate
+from lrp4rag.training.controls import logistic
 from lrp4rag.util.errors import InputError
-from tests.experiments.systems.stand_ins import couples, extracted, rows_of
+from tests.experiments.systems.stand_ins import couples, extracted, judged, rows_of
 from tests.training.labelled import examples
 
 FACTS = Facts("Test", "", "text", "labels", "none")
@@ -55,32 +55,31 @@ def knowing(unanswered=()):
 def test_it_is_calibrated_on_out_of_fold_scores(rows):
     neighbour = Candidate("noise", "neighbour", "", KNeighborsClassifier(1), noise(rows))
     fitted = BestClassifier(FACTS, lambda *_: (neighbour,)).fit(rows, RESOURCES)
-    assert fitted.out_of_fold.rows.tolist() == list(range(60))
-    right = (fitted.out_of_fold.probabilities > 0.5) == rows.labels
+    assert fitted.calibration.out_of_fold.rows.tolist() == list(range(60))
+    right = (fitted.calibration.out_of_fold.probabilities > 0.5) == rows.labels
     assert right.mean() < 0.8  # of rows learned from, the nearest neighbour is the row itself
-    assert (fitted.model.predict(noise(rows)) == rows.labels).all()
 
 
 def test_a_response_without_an_answer_gets_the_rate_of_hallucinations(rows):
     fitted = knowing(unanswered=(1, 3, 5, 7, 8, 40)).fit(rows.select(range(40)), RESOURCES)
     assert fitted.chosen == "clue, logistic, C=1"
-    assert fitted.out_of_fold.probabilities[[1, 3, 5, 7, 8]].tolist() == [0.5] * 5
-    unknown, known = fitted.score(rows.select([40, 41]), RESOURCES)
+    assert fitted.calibration.out_of_fold.probabilities[[1, 3, 5, 7, 8]].tolist() == [0.5] * 5
+    unknown, known = judged(fitted, rows.select([40, 41]), RESOURCES)
     assert (unknown.probability, unknown.answered) == (0.5, False)
     assert known.answered
     assert known.probability > 0.5
     # All rows judged may be without an answer.
-    assert [one.answered for one in fitted.score(rows.select([40]), RESOURCES)] == [False]
+    assert [one.answered for one in judged(fitted, rows.select([40]), RESOURCES)] == [False]
 
 
 @pytest.mark.parametrize("answered", [0, 6], ids=["none", "too few"])
 def test_where_too_few_responses_are_answered_none_is(rows, answered):
     fitted = knowing(unanswered=range(answered, 60)).fit(rows.select(range(45)), RESOURCES)
     assert fitted.chosen == NOTHING
-    for score in fitted.score(rows.select([0, 46, 47]), RESOURCES):
+    for score in judged(fitted, rows.select([0, 46, 47]), RESOURCES):
         assert score.probability == pytest.approx(22 / 45)
         assert (score.answered, score.flagged) == (False, False)
-    assert fitted.out_of_fold.probabilities == pytest.approx(np.full(45, 22 / 45))
+    assert fitted.calibration.out_of_fold.probabilities == pytest.approx(np.full(45, 22 / 45))
 
 
 def test_a_classifier_that_calibrates_itself_is_refused(rows):
@@ -92,9 +91,9 @@ def test_a_classifier_that_calibrates_itself_is_refused(rows):
         baseline.fit(rows, RESOURCES)
 
 
-def test_folds_are_drawn_with_the_seed_of_the_resources(rows, tmp_path):
-    given = (RESOURCES, Resources(tmp_path), Resources(seed=1))
-    found = [knowing().fit(rows, one).out_of_fold.probabilities.tolist() for one in given]
+def test_folds_are_drawn_with_the_seed_of_the_resources(rows):
+    given = (RESOURCES, Resources(), Resources(seed=1))
+    found = [knowing().fit(rows, one).calibration.out_of_fold.probabilities.tolist() for one in given]
     assert found[0] == found[1] != found[2]
 
 
@@ -109,7 +108,7 @@ def measure(rows, _):
         part = np.sin(k * 1.7)
         parts = PartScores(np.array([[0, 7], [8, 20]]), np.array([2.0 + k % 2, 1.0]))
         numbers = np.array([np.cos(k * 5.0), k % 2 + part, -part])
-        found.append(Measurement(numbers, parts, asked=5, unanswered=int(k % 3), notes=(f"on {k}",)))
+        found.append(Measurement(numbers, parts, asked=5, unanswered=int(k % 3)))
     return found
 
 
@@ -117,11 +116,11 @@ def test_numbers_are_read_together_or_as_alternatives(rows):
     train, own = rows.select(range(40)), rows.select([*range(40, 50), *range(51, 60)])
     fitted = Measured(FACTS, measure, NAMES).fit(train, RESOURCES)
     assert fitted.chosen == "useless and half and other half, logistic, C=1"
-    scores = fitted.score(own, RESOURCES)
+    scores = judged(fitted, own, RESOURCES)
     assert [score.flagged for score in scores] == own.labels.tolist()
-    asked = [(one.asked, one.unanswered, one.notes) for one in scores[:2]]
-    assert asked == [(5, 1, ("on 40",)), (5, 2, ("on 41",))]
-    assert all(one.suspects is None for one in scores)  # without marks there are no parts
+    asked = [(one.asked, one.unanswered) for one in scores[:2]]
+    assert asked == [(5, 1), (5, 2)]
+    assert all(one.parts is None for one in scores)  # without marks there are no parts
     apart = Measured(FACTS, measure, NAMES, alternatives=True).fit(train, RESOURCES)
     assert apart.chosen == "half, logistic, C=1"
 
@@ -133,12 +132,12 @@ def test_parts_are_marked_from_the_best_threshold_unless_one_is_given(rows, mark
     baseline = Measured(FACTS, measure, NAMES, marks=True, mark_from=mark_from)
     fitted = baseline.fit(rows.select(range(40)), RESOURCES)
     assert fitted.threshold == threshold
-    even, odd, silent, last = fitted.score(rows.select([48, 49, 50, 51]), RESOURCES)
-    assert [one.suspects[0].marked for one in (even, odd)] == first
-    assert [(part.start, part.end, part.score) for part in odd.suspects] == [(0, 7, 3.0), (8, 20, 1.0)]
+    even, odd, silent, last = judged(fitted, rows.select([48, 49, 50, 51]), RESOURCES)
+    assert [one.parts[0][3] for one in (even, odd)] == first
+    assert [part[:3] for part in odd.parts] == [(0, 7, 3.0), (8, 20, 1.0)]
     # A response without an answer has no parts, and those after it keep theirs.
-    assert (silent.suspects, silent.answered, silent.unanswered) == ((), False, 5)
-    assert last.suspects[0].marked
+    assert (silent.parts, silent.answered, silent.unanswered) == ([], False, 5)
+    assert last.parts[0][3]
 
 
 def test_rows_that_a_model_has_seen_are_not_measured(rows):
@@ -155,9 +154,9 @@ def test_rows_that_a_model_has_seen_are_not_measured(rows):
 
     fitted = Measured(FACTS, by_model, NAMES, model_of=model_of).fit(rows.select(range(40)), RESOURCES)
     assert set(measured) == set(range(10, 40))
-    assert fitted.out_of_fold.rows.tolist() == list(range(10, 40))
+    assert fitted.calibration.out_of_fold.rows.tolist() == list(range(10, 40))
     own = rows.select(range(40, 50))
-    assert [score.flagged for score in fitted.score(own, RESOURCES)] == own.labels.tolist()
+    assert [score.flagged for score in judged(fitted, own, RESOURCES)] == own.labels.tolist()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.cache import Cache
 from experiments.systems import entailment
-from experiments.systems.encoders.running import chunks_of
+from experiments.systems.encoders import chunks_of
 from experiments.systems.entailment import (
     CHUNK_WORDS,
     nearest_chunks,
@@ -122,7 +123,9 @@ def test_the_two_numbers_of_a_response():
 def test_windows_run_over_passages_and_are_short():
     sentence = "word " * 49 + "end."
     example = bridge_example(0, passages=[" ".join([sentence] * 3), " ".join([sentence] * 4)])
-    assert [len(window.split()) for window in entailment.windows_of(example)] == [200, 150]
+    assert [
+        len(window.split()) for window in chunks_of(["\n".join(example.passages)], entailment.WINDOW_WORDS)
+    ] == [200, 150]
     assert entailment.WINDOW_WORDS >= 200
 
 
@@ -139,7 +142,7 @@ def test_the_encoder_of_ragulator_measures_the_highest_of_the_sentences():
 
 
 def test_what_the_encoder_of_ragulator_measured_is_read_again(tmp_path):
-    rows, resources = rows_of(towns(4)), Resources(tmp_path)
+    rows, resources = rows_of(towns(4)), Resources(Cache(tmp_path))
     first, second = WordSupport(), WordSupport()
     read = read_windows(rows, resources, first)
     found = entailment.measure_support(rows, resources, second)

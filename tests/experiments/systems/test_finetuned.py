@@ -10,10 +10,9 @@ import torch
 from safetensors import safe_open
 from transformers import Phi3Config, Phi3ForCausalLM
 
-from experiments.systems import finetuned, trained
-from experiments.systems.encoders import running
-from experiments.systems.encoders.running import batches
-from experiments.systems.encoders.training import Training
+from experiments.cache import Cache
+from experiments.systems import encoders, finetuned
+from experiments.systems.encoders import Training, batches
 from experiments.systems.finetuned import (
     FINE_TUNED,
     SequenceClassifier,
@@ -21,8 +20,7 @@ from experiments.systems.finetuned import (
     item_of,
     measure,
 )
-from experiments.systems.resources import Choices, Resources
-from experiments.systems.trained import seen_sources
+from experiments.systems.resources import ModelChoice, Resources, seen_sources
 from lrp4rag.util.errors import InputError
 from tests.experiments.systems.stand_ins import couples, rows_of
 from tests.tiny import bridge_example, tiny_tokenizer
@@ -41,25 +39,12 @@ def quick(monkeypatch):
 
 
 def resources_of(reader, folder, **options):
-    return Resources(folder, Choices(reader=str(reader), device="cpu", dtype="float32"), **options)
+    return Resources(Cache(folder), ModelChoice(str(reader), device="cpu", dtype="float32"), **options)
 
 
 @pytest.fixture
 def resources(reader_folder, tmp_path):
     return resources_of(reader_folder, tmp_path / "resources")
-
-
-@pytest.fixture
-def models(monkeypatch):
-    """The models as they were trained."""
-    found, save = [], trained.save
-
-    def spy(model, tokenizer, folder):
-        found.append(model)
-        save(model, tokenizer, folder)
-
-    monkeypatch.setattr(finetuned, "save", spy)
-    return found
 
 
 def test_prompt_and_response_are_read_as_they_are_replayed(resources):
@@ -73,11 +58,10 @@ def test_prompt_and_response_are_read_as_they_are_replayed(resources):
         item_of(bridge_example(response="It was opened long ago. " * 100), resources.reader)
 
 
-def test_what_is_learned_is_saved_and_read_again(resources, tmp_path, models):
+def test_what_is_learned_is_saved_and_read_again(resources, tmp_path):
     folder = tmp_path / "kept"
-    finetuned.train_llm(EXAMPLES, resources, folder)
-    (model,) = models
-    again = finetuned.load_llm(folder, resources)
+    finetuned.train_llm(resources, EXAMPLES, folder)
+    again = finetuned.load_llm(resources, folder)
     assert again.name == "kept"
     # Nothing but the adapter and the head, as safetensors.
     assert {file.suffix for file in folder.iterdir()} <= {".json", ".safetensors", ".md"}
@@ -88,29 +72,20 @@ def test_what_is_learned_is_saved_and_read_again(resources, tmp_path, models):
     assert len(names) == 8
     assert all(".lora_A." in name or ".lora_B." in name for name in names)
     assert {name.split(".")[-3] for name in names} == {"q_proj", "v_proj"}
-    expected = SequenceClassifier("x", model, resources.reader)(EXAMPLES)
-    assert again(EXAMPLES) == pytest.approx(expected, abs=1e-5)
+    expected = again(EXAMPLES)
     assert len(set(expected.round(4))) > 3
     # What was learned is not what was drawn.
-    untrained = SequenceClassifier("x", finetuned._headed(resources).eval(), resources.reader)(EXAMPLES)
+    untrained = SequenceClassifier("x", finetuned._with_head(resources).eval(), resources.reader)(EXAMPLES)
     assert abs(untrained - expected).max() > 0.01
 
 
-def test_the_readers_weights_stay_as_they_are(resources, reader_folder, tmp_path, models):
+def test_the_readers_weights_stay_as_they_are(resources, reader_folder, tmp_path):
     file = reader_folder / "model.safetensors"
     before = file.read_bytes()
     plain = {name: value.clone() for name, value in resources.reader.model.state_dict().items()}
-    finetuned.train_llm(EXAMPLES[:4], resources, tmp_path / "kept")
+    finetuned.train_llm(resources, EXAMPLES[:4], tmp_path / "kept")
     assert file.read_bytes() == before
     assert all(torch.equal(value, plain[name]) for name, value in resources.reader.model.state_dict().items())
-    (model,) = models
-    held = {
-        name.removeprefix("base_model.model.").replace(".base_layer", ""): value
-        for name, value in model.state_dict().items()
-        if "lora_" not in name and "score" not in name
-    }
-    assert set(held) == {name for name in plain if not name.startswith("lm_head")}
-    assert all(torch.equal(value, plain[name]) for name, value in held.items())
 
 
 def test_the_same_seed_makes_the_same_model(reader_folder, tmp_path):
@@ -118,15 +93,15 @@ def test_the_same_seed_makes_the_same_model(reader_folder, tmp_path):
     for name, seed, drawn in (("a", 0, 0), ("b", 0, 9), ("c", 1, 0)):
         resources = resources_of(reader_folder, tmp_path, seed=seed)
         torch.rand(drawn)
-        finetuned.train_llm(EXAMPLES[:4], resources, tmp_path / name)
-        found.append(finetuned.load_llm(tmp_path / name, resources)(EXAMPLES))
+        finetuned.train_llm(resources, EXAMPLES[:4], tmp_path / name)
+        found.append(finetuned.load_llm(resources, tmp_path / name)(EXAMPLES))
     assert found[0].tolist() == found[1].tolist()
     assert found[0].tolist() != found[2].tolist()
 
 
 def test_log_odds_are_those_of_the_last_token_whatever_is_padded(resources, tmp_path, monkeypatch):
-    finetuned.train_llm(EXAMPLES[:4], resources, tmp_path)
-    model = finetuned.load_llm(tmp_path, resources)
+    finetuned.train_llm(resources, EXAMPLES[:4], tmp_path)
+    model = finetuned.load_llm(resources, tmp_path)
     rows = [bridge_example(), bridge_example(response="It was opened. Nobody knows when."), *EXAMPLES[:2]]
     expected = []
     for example in rows:
@@ -136,7 +111,7 @@ def test_log_odds_are_those_of_the_last_token_whatever_is_padded(resources, tmp_
             no, yes = model.model.base_model.model.score(states[0, -1])
         expected.append(float(yes - no))
     assert model(rows) == pytest.approx(expected, abs=1e-5)
-    monkeypatch.setattr(running, "batches", partial(batches, tokens=1))
+    monkeypatch.setattr(encoders, "batches", partial(batches, tokens=1))
     assert model(rows) == pytest.approx(expected, abs=1e-5)
     (one,) = measure(rows_of(rows[:1], tmp_path / "s"), resources, model)
     assert one.numbers == pytest.approx(expected[:1], abs=1e-5)
@@ -145,7 +120,7 @@ def test_log_odds_are_those_of_the_last_token_whatever_is_padded(resources, tmp_
 
 def test_the_rows_given_are_learned_from_and_not_all_training_rows(resources, tmp_path, monkeypatch):
     given, others = (rows_of(couples(*one), tmp_path / "s") for one in ((10,), (2, 60)))
-    wider = resources_of(resources.choices.reader, tmp_path / "r", training_rows=others)
+    wider = resources_of(resources.choice.name, tmp_path / "r", training_rows=others)
     found = classifier_of(given, wider)
     seen = seen_sources(given, 0)
     assert found.unseen.tolist() == [one.source not in seen for one in given.examples]
@@ -156,8 +131,8 @@ def test_the_rows_given_are_learned_from_and_not_all_training_rows(resources, tm
 
 def test_a_rule_that_one_word_tells_is_learned(resources, tmp_path, monkeypatch):
     monkeypatch.setattr(finetuned, "TRAINING", Training(epochs=6, rate=2e-2, batch=4))
-    finetuned.train_llm(EXAMPLES, resources, tmp_path)
-    odds = finetuned.load_llm(tmp_path, resources)(couples(3, first=80))
+    finetuned.train_llm(resources, EXAMPLES, tmp_path)
+    odds = finetuned.load_llm(resources, tmp_path)(couples(3, first=80))
     assert odds[1::2].min() > odds[::2].max()
 
 
@@ -168,7 +143,7 @@ def test_a_reader_without_the_projections_is_refused(tmp_path):
     Phi3ForCausalLM(config).save_pretrained(tmp_path / "fused")
     tokenizer.save_pretrained(tmp_path / "fused")
     with pytest.raises(InputError, match=r"LoRA cannot adapt fused \(.*target_modules"):
-        finetuned.train_llm(EXAMPLES, resources_of(tmp_path / "fused", tmp_path), tmp_path / "out")
+        finetuned.train_llm(resources_of(tmp_path / "fused", tmp_path), EXAMPLES, tmp_path / "out")
 
 
 def test_without_peft_it_says_what_to_install(resources, tmp_path, monkeypatch):

@@ -23,13 +23,13 @@ from tests.tiny import bridge_example
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("PASS: all of it is in passage 1", ("PASS", "all of it is in passage 1")),
-        ("FAIL - the year\n is in no passage", ("FAIL", "the year is in no passage")),
-        ("UNCERTAIN. It may be.", ("UNCERTAIN", "It may be.")),
-        ("**FAIL**: the year", ("FAIL", "the year")),
-        ("**PASS:** the year", ("PASS", "the year")),
-        (' "FAIL: x"', ("FAIL", 'x"')),
-        ('FAIL: "1912" is new', ("FAIL", '"1912" is new')),
+        ("PASS: all of it is in passage 1", "PASS"),
+        ("FAIL - the year\n is in no passage", "FAIL"),
+        ("UNCERTAIN. It may be.", "UNCERTAIN"),
+        ("**FAIL**: the year", "FAIL"),
+        ("**PASS:** the year", "PASS"),
+        (' "FAIL: x"', "FAIL"),
+        ('FAIL: "1912" is new', "FAIL"),
         ("", None),
         ("PASS", None),
         ("FAIL:", None),
@@ -114,7 +114,6 @@ def test_a_question_that_is_never_answered_is_not_scored():
     (found,) = judge.rubric([bridge_example()], chat)
     assert found.numbers == pytest.approx((0.5 + 3) / 4)  # of the four that were answered
     assert (found.asked, found.unanswered) == (5, 1)
-    assert (found.notes[0], len(found.notes)) == ("support: UNCERTAIN: x", 4)
     assert [len(messages) for messages in chat.asked] == [5] + [1] * (judge.TRIES - 1)
 
 

@@ -9,14 +9,12 @@ import pytest
 
 from experiments.systems import lettuce
 from experiments.systems.baseline import TrainedModel
-from experiments.systems.comparison.folds import over_tokens
-from experiments.systems.encoders.token_classifier import TokenClassifier
+from experiments.systems.encoders import TokenClassifier
 from experiments.systems.lettuce import LETTUCE, measure, windows_of
 from experiments.systems.scoring import threshold_of
-from lrp4rag.classifiers.verdict import merged_spans
 from lrp4rag.example import Label
-from tests.experiments.systems.encoders.tiny import Marker, tiny_wordpiece
-from tests.experiments.systems.stand_ins import WordVectors, rows_of, stand_in
+from tests.experiments.systems.stand_ins import WordVectors, judged, rows_of, stand_in
+from tests.experiments.systems.tiny import Marker, tiny_wordpiece
 from tests.tiny import bridge_example
 
 LONG = bridge_example(
@@ -32,7 +30,7 @@ LONG = bridge_example(
 def test_a_prompt_that_fits_is_read_whole():
     vectors = WordVectors()
     (window,) = windows_of(LONG, 512, vectors)
-    assert (window.context, window.piece, window.start) == (LONG.prompt, LONG.response, 0)
+    assert (window.context, window.text, window.start) == (LONG.prompt, LONG.response, 0)
     assert not vectors.calls
     words = len(f"{LONG.prompt} {LONG.response}".split())
     assert len(windows_of(LONG, int(1.5 * words) + 1, vectors)) == 1
@@ -44,8 +42,8 @@ def test_windows_cover_every_character_of_the_response_once(monkeypatch, words):
     monkeypatch.setattr(lettuce, "PIECE_WORDS", words)
     covered = np.zeros(len(LONG.response), dtype=int)
     for window in windows_of(LONG, 30, WordVectors()):
-        end = window.start + len(window.piece)
-        assert LONG.response[window.start : end] == window.piece
+        end = window.start + len(window.text)
+        assert LONG.response[window.start : end] == window.text
         covered[window.start : end] += 1
     assert covered.max() == 1
     blanks = [letter.isspace() for letter in LONG.response]
@@ -57,10 +55,10 @@ def test_a_piece_is_read_with_the_question_and_the_chunks_most_like_it_in_their_
     monkeypatch.setattr(lettuce, "CONTEXT_WORDS", 5)
     first, second, *_ = windows_of(LONG, 27, WordVectors())
     # 27 / 1.5 = 18 words, less 6 of the piece and 2 of the question: chunks of 5 and 4 words fit in 10.
-    assert first.piece == "The old bridge is red today."
+    assert first.text == "The old bridge is red today."
     assert first.context == "What is?\nThe old bridge is red.\nNobody sees the bridge."
     # Its three words are in the chunk that comes later.
-    assert second.piece == "Cats sleep and hunt mice."
+    assert second.text == "Cats sleep and hunt mice."
     assert second.context == "What is?\nCats sleep on warm stones.\nCats hunt grey mice."
     # However little room there is, one chunk is read.
     first, second, *_ = windows_of(LONG, 3, WordVectors())
@@ -130,28 +128,9 @@ def test_tokens_are_marked_from_one_half_on_whatever_the_rows_say(scorer):
     suspicions = [measured(example, marker()).suspicion for example in GIVEN]
     assert threshold_of(suspicions, GIVEN) == pytest.approx(0.49)
     assert scorer.threshold == 0.5
-    (score,) = scorer.score(rows_of([replace(GIVEN[1], id="x", labels=None)]), stand_in())
-    assert [part.marked for part in score.suspects] == [False] * 5 + [True, True, False, False]
+    (score,) = judged(scorer, rows_of([replace(GIVEN[1], id="x", labels=None)]), stand_in())
+    assert [part[3] for part in score.parts] == [False] * 5 + [True, True, False, False]
     assert score.flagged
-    (faithful,) = scorer.score(rows_of(GIVEN[:1]), stand_in())
+    (faithful,) = judged(scorer, rows_of(GIVEN[:1]), stand_in())
     assert not faithful.flagged
-    assert not any(part.marked for part in faithful.suspects)
-
-
-def test_marked_tokens_make_the_spans_that_their_own_offsets_make(scorer):
-    text = GIVEN[1].response
-    (score,) = scorer.score(rows_of([GIVEN[1]]), stand_in())
-    own = merged_spans(
-        np.array([part.marked for part in score.suspects]),
-        [(part.start, part.end) for part in score.suspects],
-        text,
-    )
-    assert [text[start:end] for start, end in own] == ["dragon burned"]
-    # A reader's tokens: It|was| red|.|A|_drag|on b|urned it|. (the blank belongs to the word after it)
-    offsets = [(0, 2), (3, 6), (6, 10), (10, 11), (12, 13), (13, 18), (18, 22), (22, 30), (30, 31)]
-    suspicion, marks = over_tokens(score, offsets)
-    assert marks.tolist() == [False] * 5 + [True] * 3 + [False]
-    assert suspicion == pytest.approx([0.1, 0.1, 0.49, 0.1, 0.1, 0.9, 0.9, 0.5, 0.1])
-    # Where tokens end with words, the spans are the same.
-    apart = [(0, 2), (3, 6), (6, 10), (10, 11), (12, 13), (13, 18), (18, 20), (20, 27), (27, 30), (30, 31)]
-    assert merged_spans(over_tokens(score, apart)[1], apart, text) == own
+    assert not any(part[3] for part in faithful.parts)

@@ -9,19 +9,24 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from experiments.systems import ragulator
 from experiments.systems.judge import RETRY_TEMPERATURE
-from experiments.systems.ragulator import features, labels, sentences
-from experiments.systems.ragulator.features import Context, stems
-from experiments.systems.ragulator.labels import SENTENCES, ask, couples, read_indices, simulated
-from experiments.systems.ragulator.sentences import (
+from experiments.systems.ragulator import (
     RAGULATOR_ANNOTATED,
     RAGULATOR_FOREST,
     RAGULATOR_LIGHTGBM,
     RAGULATOR_PROMPTED,
+    SENTENCES,
+    Context,
+    ask,
+    couples,
+    read_indices,
+    simulated,
+    stems,
 )
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_of
-from tests.experiments.systems.stand_ins import ScriptedChat, no_training, rows_of, stand_in, towns
+from tests.experiments.systems.stand_ins import ScriptedChat, judged, no_training, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 
 CONTEXT = Context.of(["The red bridge was opened.", "The bridge is old."])
@@ -33,7 +38,7 @@ def models(monkeypatch):
 
 
 def features_of(examples, resources):
-    return features.features_of(examples, resources.model, resources)
+    return ragulator.features_of(examples, resources.model, resources)
 
 
 def test_words_are_stemmed_and_stop_words_left_out():
@@ -67,7 +72,7 @@ def test_five_features_of_each_sentence():
     (found,) = features_of([town], stand_in())
     assert [town.response[start:end] for start, end in found.spans] == sentences_of(town.response)
     first, dragon = found.numbers
-    assert len(features.FEATURES) == len(first) == 5
+    assert len(ragulator.FEATURES) == len(first) == 5
     # Nine words in the context, each once: p = 2/19 and 1/19; every pair of the first sentence occurs once,
     # and three sentences begin: p = 2/13, 2/11, 2/11.
     assert first == pytest.approx([1, 19 / 2, (13 * 11 * 11 / 8) ** (1 / 3), 1, 1], rel=1e-5)
@@ -80,7 +85,7 @@ def test_only_the_chunks_most_like_a_sentence_are_reranked_and_the_best_counts()
     said = ("Black cats run.", "Rain falls. Cats sleep.")
     resources = stand_in()
     found = features_of([bridge_example(0, passages=passages, response=text) for text in said], resources)
-    assert resources.model.calls == [3 * features.RERANKED]  # one call for all responses of the source
+    assert resources.model.calls == [3 * ragulator.RERANKED]  # one call for all responses of the source
     assert len(resources.vectors.calls) == 1
     assert {premise for premise, text in resources.model.pairs if text == said[0]} == set(passages[1:3])
     assert [list(one.numbers[:, 4]) for one in found] == [[1.0], [1.0, 1.0]]
@@ -102,8 +107,8 @@ def test_no_sentence_is_scored_by_a_model_that_learned_from_its_group():
     numbers = np.arange(12.0)
     inputs = np.column_stack([np.repeat(numbers, 2), np.linspace(0, 1, 24)])
     flags, groups = np.tile([False, True], 12), np.repeat(numbers, 2).astype(str)
-    found = labels.LabelledSentences(inputs, flags, groups, numbers.astype(str))
-    scores = sentences.outside_scores(KnowsItsGroups(), found, np.split(inputs, 12), 0)
+    found = ragulator.LabelledSentences(inputs, flags, groups, numbers.astype(str))
+    scores = ragulator.outside_scores(KnowsItsGroups(), found, np.split(inputs, 12), 0)
     assert np.array(scores) == pytest.approx(inputs[:, 1].reshape(12, 2))
 
 
@@ -111,8 +116,8 @@ def test_of_a_model_that_labels_nothing_nothing_is_learned():
     resources = stand_in(speaker=ScriptedChat(lambda *_: "As I said, some of them."))
     scorer = RAGULATOR_PROMPTED.fit(rows_of(towns(40)), resources)
     assert scorer.chosen.startswith("nothing")
-    for one in scorer.score(rows_of(towns(6, first=100)), resources):
-        assert (one.answered, one.suspects) == (False, None)
+    for one in judged(scorer, rows_of(towns(6, first=100)), resources):
+        assert (one.answered, one.parts) == (False, None)
         assert one.probability == 0.5  # how often those learned from are hallucinated
 
 
@@ -172,7 +177,7 @@ def test_lines_of_code_keep_their_places():
 def test_simulated_labels_look_at_no_annotation():
     given, resources = towns(6), stand_in()
     own = features_of(given, resources)
-    found = labels.from_simulated(given, own, resources.model, resources)
+    found = ragulator.from_simulated(given, own, resources.model, resources)
     assert found.labels.tolist() == [False] * 12 + [True] * 12
     assert (found.inputs[:12] == np.concatenate([one.numbers for one in own])).all()
     assert (found.inputs[12:, 0] == 0).all()  # sources share no word
@@ -180,13 +185,13 @@ def test_simulated_labels_look_at_no_annotation():
         assert found.labels[found.groups == group].mean() == 0.5
         assert (found.group_of == group).sum() == 2
     without = [replace(one, labels=()) for one in given]
-    again = labels.from_simulated(without, own, resources.model, resources)
+    again = ragulator.from_simulated(without, own, resources.model, resources)
     assert (again.labels == found.labels).all()
 
 
 def test_annotated_labels_are_the_sentences_that_a_span_touches():
     given, resources = towns(2), stand_in()
-    found = labels.from_spans(given, features_of(given, resources), resources.model, resources)
+    found = ragulator.from_spans(given, features_of(given, resources), resources.model, resources)
     assert found.labels.tolist() == [False, False, False, True]
     assert found.groups.tolist() == [given[0].source] * 2 + [given[1].source] * 2
 
@@ -220,7 +225,7 @@ def test_replies_become_labels_and_unusable_ones_become_none():
     said = {"Alpha is.": "1", "Beta is.": "none", "Gamma is.": "2, 3", "Delta is.": "7"}
     chat = answering(said, unsure=("Gamma is.",))
     (asked,) = ask([town], chat)  # the context has three sentences
-    assert asked.out == pytest.approx([0, 1, 0, np.nan], nan_ok=True)
+    assert asked == pytest.approx([0, 1, 0, np.nan], nan_ok=True)
     assert [len(messages) for messages in chat.asked] == [4, 2]
     assert [temperature for _, temperature, _ in chat.options] == [0.0, RETRY_TEMPERATURE]
 
@@ -231,7 +236,7 @@ def test_sentences_without_a_usable_reply_are_left_out():
     said = dict(zip(texts, ["1", "what?", "2", "none"], strict=True))
     resources = stand_in(speaker=answering(said))
     known = features_of(given, resources)
-    found = labels.from_replies(given, known, resources.model, resources)
+    found = ragulator.from_replies(given, known, resources.model, resources)
     assert found.labels.tolist() == [False, False, True]
     assert (found.inputs == np.concatenate([one.numbers for one in known])[[0, 2, 3]]).all()
     assert found.group_of.tolist() == [one.source for one in given]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
+from experiments.cache import Cache
 from experiments.systems import redeep
 from experiments.systems.redeep import (
     REDEEP_CHUNK,
@@ -17,8 +18,6 @@ from experiments.systems.redeep import (
     Parts,
     candidates_on,
     correlations,
-)
-from experiments.systems.redeep_scores import (
     divergence,
     external_context,
     most_attended,
@@ -30,7 +29,7 @@ from experiments.systems.resources import Resources
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
 from tests.experiments.systems import stand_ins
-from tests.experiments.systems.stand_ins import rows_of, towns
+from tests.experiments.systems.stand_ins import judged, rows_of, towns
 from tests.tiny import bridge_example
 
 RESPONSE = "It was opened in 1901. The café stands near the river."
@@ -195,7 +194,7 @@ def resources(tmp_path, monkeypatch):
     asked = []
     measure = lambda *given: asked.append(1) or stand_ins.redeep_scores(*given)  # noqa: E731
     monkeypatch.setattr(redeep, "redeep_scores", measure)
-    resources = Resources(tmp_path)
+    resources = Resources(Cache(tmp_path))
     identity = SimpleNamespace(name="none", digest="0", dtype="float32")
     resources.once("reader", lambda: SimpleNamespace(identity=identity))
     resources.once("embedder", lambda: embed)
@@ -211,22 +210,15 @@ def test_tokens_and_sentences_share_what_was_measured(resources):
     fitted = REDEEP_CHUNK.fit(ROWS, resources)
     assert fitted.chosen.endswith(" to 1")
     assert len(asked) == 40
-    chunks = fitted.score(ROWS, resources)
-    assert [[part.marked for part in one.suspects] for one in chunks] == [[flag] for flag in ROWS.labels]
+    chunks = judged(fitted, ROWS, resources)
+    assert [[part[3] for part in one.parts] for one in chunks] == [[flag] for flag in ROWS.labels]
 
 
 def test_a_response_is_as_suspect_as_its_parts_are_on_average(resources):
     resources, _ = resources
     fitted = REDEEP_TOKEN.fit(ROWS, resources)
-    own = ROWS.select([1])
-    (score,) = fitted.score(own, resources)
-    by_hand = Parts.tokens(stand_ins.redeep_scores(None, None, own.examples[0])).inputs @ fitted.model
-    assert [part.score for part in score.suspects] == pytest.approx(by_hand, rel=1e-5)
-    expected = fitted.calibration.probabilities(np.array([np.mean(by_hand)]), own.generators)
-    assert score.probability == pytest.approx(expected[0], rel=1e-5)
-    # Context counts against suspicion, knowledge for it.
-    assert (fitted.model[:6] <= 0).all()
-    assert (fitted.model[6:] >= 0).all()
+    reading = fitted.read(ROWS.select([1, 2]), resources)
+    assert reading.scores == pytest.approx([part.scores.mean() for part in reading.parts])
 
 
 def test_parts_hold_heads_then_layers():

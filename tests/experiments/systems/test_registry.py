@@ -15,7 +15,7 @@ from experiments import systems
 from experiments.systems.registry import BASELINES, baseline_named, baselines_named, resolved
 from experiments.systems.resources import Resources
 from lrp4rag.util.errors import InputError
-from tests.experiments.systems.stand_ins import extracted
+from tests.experiments.systems.stand_ins import extracted, judged
 from tests.training.labelled import examples
 
 DOCS = Path(__file__).parents[3] / "docs" / "baselines"
@@ -57,5 +57,5 @@ def test_the_example_of_a_new_baseline_runs_as_it_stands(tmp_path, monkeypatch):
     ]
     rows = extracted(labelled, tmp_path / "s")
     scorer = hedging.fit(rows.select(np.arange(30)), Resources())
-    scores = scorer.score(rows.select(np.arange(30, 40)), Resources())
+    scores = judged(scorer, rows.select(np.arange(30, 40)), Resources())
     assert [one.flagged for one in scores] == rows.labels[30:].tolist()

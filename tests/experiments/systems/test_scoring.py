@@ -10,7 +10,6 @@ from experiments.systems.scoring import (
     NO_PARTS,
     Calibration,
     PartScores,
-    ScoredSpan,
     generator_shifts,
     log_odds,
     threshold_of,
@@ -31,9 +30,9 @@ def test_probabilities_are_platts_and_as_many_are_flagged_as_are_hallucinated():
     assert calibration.out_of_fold.probabilities == pytest.approx(expected)
     assert calibration.out_of_fold.rows.tolist() == list(range(0, 120, 2))
     assert calibration.shifts == {}
-    verdicts = calibration.verdicts(SCORES, ONE)
-    assert sum(verdict.flagged for verdict in verdicts) == LABELS.sum() == 20
-    assert min(one.probability for one in verdicts if one.flagged) == calibration.threshold
+    flagged = expected >= calibration.threshold
+    assert flagged.sum() == LABELS.sum() == 20
+    assert expected[flagged].min() == pytest.approx(calibration.threshold)
 
 
 def test_a_generator_that_hallucinates_more_has_higher_odds():
@@ -51,19 +50,18 @@ def test_no_answer_is_the_rate_and_teaches_no_more_than_that():
     known = Calibration.of(SCORES, LABELS, ONE)
     calibration = Calibration.of(scores, labels, np.array(["g"] * 100))
     assert (calibration.slope, calibration.offset) == (known.slope, known.offset)
-    silent, other = calibration.verdicts(np.array([np.nan, 0.3]), np.array(["g", "g"]))
-    assert (silent.answered, silent.probability) == (False, 0.6)
-    assert other.answered
-    assert other.probability == pytest.approx(expit(known.slope * 0.3 + known.offset))
+    silent, other = calibration.probabilities(np.array([np.nan, 0.3]), np.array(["g", "g"]))
+    assert silent == 0.6
+    assert other == pytest.approx(expit(known.slope * 0.3 + known.offset))
     assert calibration.out_of_fold.probabilities[60:].tolist() == [0.6] * 40
 
 
 @pytest.mark.parametrize(("hallucinated", "flagged"), [(20, False), (40, True)])
 def test_where_nothing_is_known_the_more_frequent_label_is_given(hallucinated, flagged):
     calibration = Calibration.of(np.full(60, np.nan), np.arange(60) < hallucinated, ONE)
-    (verdict,) = calibration.verdicts(np.array([np.nan]), np.array(["new"]))
-    assert verdict.probability == pytest.approx(hallucinated / 60)
-    assert (verdict.flagged, verdict.answered) == (flagged, False)
+    (probability,) = calibration.probabilities(np.array([np.nan]), np.array(["new"]))
+    assert probability == pytest.approx(hallucinated / 60)
+    assert (probability >= calibration.threshold) == flagged
     assert calibration.out_of_fold.rows.tolist() == list(range(60))
     assert calibration.out_of_fold.probabilities == pytest.approx(np.full(60, hallucinated / 60))
 
@@ -103,14 +101,6 @@ def test_the_threshold_has_the_best_f1_over_all_parts_of_all_responses():
         threshold_of([NO_PARTS], [])
 
 
-def test_parts_are_marked_from_the_threshold_on():
-    assert parts(0.4, 0.5).marked(0.5) == (ScoredSpan(0, 10, 0.4, False), ScoredSpan(11, 21, 0.5, True))
-    assert not any(part.marked for part in parts(1, 2).marked(np.inf))
-    suspects = [(ScoredSpan(0, 3, 0.5, True),), None]
-    calibration = Calibration.of(SCORES, LABELS, ONE)
-    assert [one.suspects for one in calibration.verdicts(SCORES[:2], ONE[:2], suspects)] == suspects
-
-
 def test_the_likeliest_shift_under_the_prior() -> None:
     generators = np.array(["a", "b"]).repeat(200)
     labels = np.concatenate([np.arange(200) < 160, np.arange(200) < 100])
@@ -119,3 +109,22 @@ def test_the_likeliest_shift_under_the_prior() -> None:
     by = shifts["a"]
     # Where the gradient of the loss is none.
     assert 160 - 200 * expit(by) == pytest.approx(by / 0.25, abs=0.01)
+
+
+OFFSETS = [(0, 2), (2, 5), (6, 9), (10, 12)]
+
+
+@pytest.mark.parametrize(
+    ("spans", "scores", "expected", "marks"),
+    [
+        # The last one is in no part: it has the lowest score of any.
+        ([(0, 3), (2, 7), (8, 9)], [0.4, 0.9, 0.2], [0.4, 0.9, 0.9, 0.2], [False, True, True, False]),
+        ([(0, 2), (2, 5)], [-3, -1], [-3, -1, -3, -3], [False] * 4),
+        ([], [], [0] * 4, [False] * 4),
+    ],
+)
+def test_a_token_has_the_highest_score_of_its_parts(spans, scores, expected, marks):
+    part = PartScores(np.array(spans, dtype=np.intp).reshape(-1, 2), np.array(scores, dtype=float))
+    found, marked = part.over_tokens(OFFSETS, 0.5)
+    assert found.tolist() == expected
+    assert marked.tolist() == marks

@@ -7,12 +7,12 @@ from math import log
 import numpy as np
 import pytest
 
+from experiments.cache import Cache
 from experiments.systems import selfcheck
-from experiments.systems.ngrams import NGrams
 from experiments.systems.prompted import Prompted
 from experiments.systems.resources import Resources
 from experiments.systems.selfcheck import (
-    Samples,
+    NGrams,
     checked,
     denied,
     samples_of,
@@ -21,11 +21,11 @@ from experiments.systems.selfcheck import (
 )
 from lrp4rag.example import Label
 from lrp4rag.util.errors import InputError
-from tests.experiments.systems.stand_ins import ScriptedChat, rows_of, stand_in, towns
+from tests.experiments.systems.stand_ins import ScriptedChat, judged, rows_of, stand_in, towns
 from tests.tiny import bridge_example
 
 TWO = bridge_example(response="It is old. It is new.")
-SAMPLES = Samples(("It is old.", "It is very old. Yes."))
+SAMPLES = ("It is old.", "It is very old. Yes.")
 
 
 def test_ngrams_count_what_comes_before_a_word():
@@ -50,9 +50,9 @@ def test_surprise_by_ngrams_of_samples_and_response():
 
 
 def test_a_response_that_no_sample_resembles_has_finite_surprise_and_one_without_words_none():
-    assert np.isfinite(surprising(TWO, Samples(("Something else.",))).numbers).all()
+    assert np.isfinite(surprising(TWO, ("Something else.",)).numbers).all()
     assert surprising(bridge_example(response="..."), SAMPLES).numbers.tolist() == [0, 0, 0, 0]
-    assert np.isnan(surprising(TWO, Samples(())).numbers).tolist() == [True] * 4
+    assert np.isnan(surprising(TWO, ()).numbers).tolist() == [True] * 4
 
 
 def test_doubts_are_averaged_over_samples_and_then_over_sentences():
@@ -70,7 +70,7 @@ def test_doubts_are_averaged_over_samples_and_then_over_sentences():
         return np.array([table[pair] for pair in pairs])
 
     one = bridge_example(response="No.")
-    first, other = checked([TWO, one], [SAMPLES, Samples(("Maybe.",))], doubt)
+    first, other = checked([TWO, one], [SAMPLES, ("Maybe.",)], doubt)
     assert first.suspicion.spans.tolist() == [[0, 10], [11, 21]]
     assert first.suspicion.scores.tolist() == [0.25, 0.875]
     assert first.numbers.tolist() == [0.5625]
@@ -80,7 +80,7 @@ def test_doubts_are_averaged_over_samples_and_then_over_sentences():
 
 
 def test_without_samples_or_any_answer_there_is_no_number():
-    silent, drawn = checked([TWO, TWO], [Samples(()), SAMPLES], lambda pairs: np.full(len(pairs), np.nan))
+    silent, drawn = checked([TWO, TWO], [(), SAMPLES], lambda pairs: np.full(len(pairs), np.nan))
     for row, asked in ((silent, 0), (drawn, 4)):
         assert np.isnan(row.numbers).tolist() == [True]
         assert (row.suspicion, row.asked, row.unanswered) == (None, asked, asked)
@@ -106,7 +106,7 @@ def test_who_is_asked_reads_a_sample_once_for_all_sentences():
     (row,) = checked([TWO], [SAMPLES], lambda pairs: denied(pairs, chat))
     assert set(chat.answers) == {("Yes", "No")}
     assert [len(messages) for messages in chat.asked] == [2, 2]
-    for messages, sample in zip(chat.asked, SAMPLES.texts, strict=True):
+    for messages, sample in zip(chat.asked, SAMPLES, strict=True):
         assert all(message.startswith(f"Text:\n{sample}\n") for message in messages)
     # Of the first sentence "Yes" is the likelier answer once; nobody answers about the second.
     assert row.suspicion.scores.tolist() == [0.5, 0.5]
@@ -116,14 +116,14 @@ def test_who_is_asked_reads_a_sample_once_for_all_sentences():
 @pytest.mark.parametrize("baseline", [selfcheck.SELFCHECK_EMBEDDING, selfcheck.SELFCHECK_NGRAM])
 def test_a_response_without_samples_is_unanswered(baseline, monkeypatch):
     def samples(examples, _):
-        return [Samples(() if one.id in ("town-3", "town-40") else one.passages) for one in examples]
+        return [() if one.id in ("town-3", "town-40") else one.passages for one in examples]
 
     monkeypatch.setattr(selfcheck, "samples_of", samples)
     monkeypatch.setattr(selfcheck, "sample_settings", lambda _: {})
     rows, resources = rows_of(towns(42)), stand_in()
-    silent, known = baseline.fit(rows.select(range(30)), resources).score(rows.select([40, 41]), resources)
-    assert (silent.answered, silent.probability, silent.suspects) == (False, 0.5, ())
-    assert (known.answered, len(known.suspects)) == (True, 2)
+    silent, known = judged(baseline.fit(rows.select(range(30)), resources), rows.select([40, 41]), resources)
+    assert (silent.answered, silent.probability, silent.parts) == (False, 0.5, [])
+    assert (known.answered, len(known.parts)) == (True, 2)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def drawn(monkeypatch, tiny_reader, tmp_path):
     monkeypatch.setattr(selfcheck, "MAX_NEW_TOKENS", 6)
 
     def draw(*examples, folder=tmp_path, seed=0):
-        resources = Resources(folder, seed=seed)
+        resources = Resources(Cache(folder), seed=seed)
         resources.once("reader", lambda: tiny_reader)
         return samples_of(examples, resources)
 
@@ -151,8 +151,8 @@ def test_responses_to_a_prompt_share_their_samples(tiny_reader, drawn, monkeypat
     rows = [bridge_example(1), again, bridge_example(2)]
     first, second, other = drawn(*rows)
     assert first == second
-    assert not set(first.texts) & set(other.texts)
-    assert len(set(first.texts)) == selfcheck.COUNT
+    assert not set(first) & set(other)
+    assert len(set(first)) == selfcheck.COUNT
     prompts = [tiny_reader.encode_prompt(rows[k], max_new_tokens=6).prompt_ids for k in (0, 2)]
     assert read == [len(ids) for ids in prompts]
     # Another process reads them.
@@ -166,13 +166,13 @@ def test_samples_are_those_of_the_prompt_the_seed_and_the_settings(drawn, monkey
     assert drawn(*rows[::-1], folder=None) == one[::-1]
     assert drawn(*rows, folder=None, seed=1) != one
     monkeypatch.setattr(selfcheck, "COUNT", 2)
-    assert [len(few.texts) for few in drawn(*rows)] == [2, 2]
+    assert [len(few) for few in drawn(*rows)] == [2, 2]
 
 
 def test_empty_samples_are_dropped(drawn, monkeypatch):
     for said, expected in ((["", "It was.", "", "Was it?", ""], ("It was.", "Was it?")), ([""] * 5, ())):
         monkeypatch.setattr(Prompted, "sample", lambda *_, said=said, **__: said)
-        assert drawn(bridge_example(), folder=None) == [Samples(expected)]
+        assert drawn(bridge_example(), folder=None) == [expected]
 
 
 def test_a_prompt_that_leaves_no_room_is_refused(drawn):

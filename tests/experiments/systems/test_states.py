@@ -18,10 +18,10 @@ from experiments.systems.lookback import (
 )
 from experiments.systems.resources import Resources
 from experiments.systems.saplma import SAPLMA_LINEAR, SAPLMA_MLP, network
-from experiments.tokens.candidates import logistic
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import fit
-from tests.experiments.systems.stand_ins import extracted
+from lrp4rag.training.controls import logistic
+from tests.experiments.systems.stand_ins import extracted, judged
 from tests.training.labelled import examples
 
 
@@ -95,16 +95,15 @@ def test_windows_find_the_head_and_the_words(rows):
     fitted = LOOKBACK_WINDOWS.fit(learned, Resources())
     assert fitted.chosen.startswith("windows of 8, logistic, C=")
     assert fitted.chosen.endswith((", mean", ", maximum"))
-    assert abs(fitted.model[-1].coef_[0]).argmax() == 5
-    scores = fitted.score(others, Resources())
-    assert [len(score.suspects) for score in scores] == [len(one.response) for one in others.relevances]
-    first = np.array([score.suspects[0].score for score in scores])
+    scores = judged(fitted, others, Resources())
+    assert [len(score.parts) for score in scores] == [len(one.response) for one in others.relevances]
+    first = np.array([score.parts[0][2] for score in scores])
     assert first[others.labels].min() > first[~others.labels].max()
-    assert [score.suspects[0].marked for score in scores] == (first >= fitted.threshold).tolist()
+    assert [score.parts[0][3] for score in scores] == (first >= fitted.threshold).tolist()
     # A response that is shorter than a window is one window.
-    (score,) = fitted.score(rows.select([3]), Resources())
-    assert len({one.score for one in score.suspects}) == 1
-    assert [(one.start, one.end) for one in score.suspects] == [(0, 7), (8, 10), (11, 14)]
+    (score,) = judged(fitted, rows.select([3]), Resources())
+    assert len({part[2] for part in score.parts}) == 1
+    assert [part[:2] for part in score.parts] == [(0, 7), (8, 10), (11, 14)]
 
 
 def test_layers_contend_from_the_middle_to_the_last(rows, tmp_path):

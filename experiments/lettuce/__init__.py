@@ -1,1 +1,0 @@
-"""LettuceDetect trained for as many epochs as its paper has, with the best checkpoint, on one fold."""

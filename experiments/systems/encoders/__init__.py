@@ -1,1 +1,0 @@
-"""Small bidirectional encoders that baselines read with: embeddings, entailment, marks on tokens."""

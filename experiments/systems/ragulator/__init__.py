@@ -1,1 +1,0 @@
-"""RAGulator (arXiv 2411.03920): is a sentence of the response out of its context?"""

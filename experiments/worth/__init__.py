@@ -1,1 +1,0 @@
-"""What relevance adds to what is known without it, with several seeds."""
