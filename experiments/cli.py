@@ -393,8 +393,9 @@ def _cross_validate(name: str, runner: FoldRunner, resamples: int) -> None:
     import numpy as np
     from rich.table import Table
 
+    from experiments.numbers import stacked
     from experiments.systems.registry import baseline_named
-    from lrp4rag.report.numbers import METRICS, stacked
+    from lrp4rag.report.numbers import METRICS
     from lrp4rag.training.localisation import parts_of
     from lrp4rag.training.metrics import outcome_metrics
     from lrp4rag.util.terminal import open_console
@@ -686,7 +687,8 @@ def _print_localisation(localisation: Localisation, protocol: str) -> None:
     """A table for each generator; controls are dim. `protocol` says in words who learned from what."""
     from rich.table import Table
 
-    from lrp4rag.report.numbers import METRICS, stacked
+    from experiments.numbers import stacked
+    from lrp4rag.report.numbers import METRICS
     from lrp4rag.training.localisation import CONTROLS
     from lrp4rag.util.terminal import open_console
     from lrp4rag.util.text import one_line

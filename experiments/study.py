@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from experiments.cache import Cache
 from experiments.figures.results import draw_cost, draw_curve, draw_reliability
 from experiments.metrics import Reliability, reliability
+from experiments.numbers import slug
 from experiments.results import Results, View
 from experiments.tokens.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
 from experiments.tokens.controls import POOLED, RELEVANCE_VECTOR, of_responses
@@ -19,7 +20,7 @@ from experiments.tokens.learners import LEARNERS
 from experiments.tokens.trials import CrossValidation, Trial
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.decision import TOPS, top_mean
-from lrp4rag.report.numbers import METRICS, slug
+from lrp4rag.report.numbers import METRICS
 from lrp4rag.training.controls import WHOLE
 from lrp4rag.training.localisation import ALL, Localisation, localisation
 from lrp4rag.training.metrics import outcome_metrics

@@ -16,11 +16,12 @@ from benchmarks.elsewhere.sets import FREE, HALUEVAL, NEAR, PAIRS, SETS, WICE
 from benchmarks.pages import write_page
 from experiments.figures.results import bounds
 from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
+from experiments.numbers import percent_interval
 from experiments.records import rounded, to_json
 from experiments.results import PAGE
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.report.figure_text import label
-from lrp4rag.report.numbers import difference, percent_interval, with_interval
+from lrp4rag.report.numbers import difference, with_interval
 from lrp4rag.util.files import write_atomically
 
 KIND, RESULTS = "python -m benchmarks.elsewhere", "results.json"

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.metrics import compare
+from experiments.numbers import slug
 from experiments.paper.context import Context, Exhibit, Note, metric_rows
 from experiments.paper.data import Subset
 from experiments.paper.table2 import best_of
@@ -21,7 +22,7 @@ from experiments.systems.finetuned import TRAINING
 from experiments.systems.folds import FoldRunner, sample_of
 from experiments.systems.registry import baseline_named
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.report.numbers import METRICS, difference, percent, slug, with_interval
+from lrp4rag.report.numbers import METRICS, difference, percent, with_interval
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.training.validation import THRESHOLD, Outcome

@@ -12,6 +12,7 @@ import pandas as pd
 
 from experiments.figures.results import calibration_error, draw_reliability, draw_transfer
 from experiments.metrics import Reliability, reliability
+from experiments.numbers import slug
 from experiments.paper.ablations import CLASSIFIER, SHOWN, VECTOR
 from experiments.paper.context import REMEDIES, Context, Exhibit, Note, metric_rows, metrics_of
 from experiments.paper.data import DEFAULTS, FEWEST_SOURCES, Groups, Labels, Subset, estimator_of
@@ -20,7 +21,7 @@ from experiments.paper.table2 import best_of
 from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.example import Example
-from lrp4rag.report.numbers import METRICS, number, percent, slug, with_interval
+from lrp4rag.report.numbers import METRICS, number, percent, with_interval
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import cross_validated

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.numbers import markdown
 from experiments.paper.baselines import AHEAD, FREQUENT, PAPERS
 from experiments.paper.context import worded
 from experiments.paper.data import VECTOR_WORDS
@@ -30,7 +31,7 @@ from experiments.published import (
 from experiments.results import Results, View
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.markdown import Markdown, strong
-from lrp4rag.report.numbers import difference, markdown, number, with_interval
+from lrp4rag.report.numbers import difference, number, with_interval
 from lrp4rag.util.errors import InputError
 
 HONEST, BEST = "honest", BEST_BY_ACCURACY

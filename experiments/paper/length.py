@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.figures.results import draw_lengths
+from experiments.numbers import slug
 from experiments.paper.context import Context, Exhibit, Note, metric_rows
 from experiments.paper.data import (
     DEFAULTS,
@@ -26,7 +27,7 @@ from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.features import Features
 from lrp4rag.lrp.resampling import Mode
-from lrp4rag.report.numbers import slug, with_interval
+from lrp4rag.report.numbers import with_interval
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.metrics import outcome_metrics
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.figures.style import save, save_table
+from experiments.numbers import markdown
 from experiments.paper import (
     ablations,
     baselines,
@@ -37,7 +38,7 @@ from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.parts import MATRIX, PROMPT, RELEVANCE
 from lrp4rag.reader.weights import DEFAULT_READER
 from lrp4rag.report.markdown import Markdown
-from lrp4rag.report.numbers import difference, markdown, with_interval
+from lrp4rag.report.numbers import difference, with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.util.files import write_atomically
 

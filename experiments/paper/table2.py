@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.figures.results import Entry, draw_forest
+from experiments.numbers import slug
 from experiments.paper.context import Context, Exhibit, Note, metric_rows, metrics_of, worded
 from experiments.paper.data import MATRICES, ONE_VECTOR, TWO_VECTORS, Subset, Variant, lengths_of
 from experiments.paper.methods import Method, Model, control, nested, single
@@ -20,7 +21,7 @@ from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.markdown import emphasised, strong, text
-from lrp4rag.report.numbers import METRICS, percent, slug, with_interval
+from lrp4rag.report.numbers import METRICS, percent, with_interval
 from lrp4rag.training.controls import FLAG_EVERYTHING, flag_everything
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.validation import Outcome

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
 from typing import TYPE_CHECKING, Literal
 
-from lrp4rag.report.markdown import Markdown, text
-
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lrp4rag.classifiers.card import Interval
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
@@ -62,13 +56,6 @@ def with_interval(interval: Interval | None, digits: int = 2) -> str:
     return f"{number(interval.value)} {bracketed(interval.low, interval.high, digits)}"
 
 
-def percent_interval(interval: Interval | None) -> str:
-    """66.4 % [63.1, 69.5]"""
-    if interval is None or interval.value is None or interval.low is None or interval.high is None:
-        return percent(interval.value if interval else None)
-    return f"{percent(interval.value)} {bracketed(100 * interval.low, 100 * interval.high, 1)}"
-
-
 def difference(interval: Interval | None) -> str:
     """+0.021 [-0.004, +0.046]"""
     if interval is None or interval.value is None:
@@ -76,11 +63,6 @@ def difference(interval: Interval | None) -> str:
     if interval.low is None or interval.high is None:
         return f"{interval.value:+.3f}"
     return f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
-
-
-def stacked(interval: Interval | None) -> str:
-    """0.716 over [0.68, 0.75] in the next line: a table of eighty characters has room for four."""
-    return with_interval(interval).replace(" [", "\n[") or "-"
 
 
 def p_value(value: float) -> str:
@@ -105,26 +87,3 @@ def reading_range(low: float, high: float, *, percent: bool = False) -> str:
 
 def _minus(text: str) -> str:
     return text.replace("-", "\u2212")
-
-
-# What `slug` leaves as it is; what ends like one of its hashes is none of these.
-_FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
-_HASHED = re.compile(r"-[0-9a-f]{8}$")
-
-
-def slug(name: str) -> str:
-    """A generator's name as a part of a file's: other names give other slugs, none has a folder in it, and
-    none is empty or long. Most names stay as they are; others get a hash."""
-    if _FILE_NAME.fullmatch(name) and ".." not in name and not _HASHED.search(name):
-        return name
-    shown = re.sub(r"[^A-Za-z0-9_]+", "-", name[:40]).strip("-") or "name"
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{shown}-{digest[:8]}"
-
-
-def markdown(table: pd.DataFrame) -> Markdown:
-    """Render a table of words. What is in a cell stays in it; `Markdown` must be in columns of objects, for
-    pandas makes plain strings of it in others."""
-    lines: list[list[str]] = [[text(name) for name in table.columns], ["---"] * table.shape[1]]
-    lines += [[text(item) for item in row] for row in table.itertuples(index=False)]
-    return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")

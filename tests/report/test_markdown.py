@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrp4rag.report.markdown import Markdown, code, emphasised, strong, text
-from lrp4rag.report.numbers import markdown
 from lrp4rag.report.templates import markdown_templates
 from tests.hostile.pages import harmless, shown, structure, words
 from tests.hostile.strings import HOSTILE
@@ -70,18 +67,6 @@ HARMLESS = [
 @pytest.mark.parametrize("value", HARMLESS)
 def test_harmless_text_stays_as_it_is(value: str) -> None:
     assert text(value) == value
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5))
-def test_a_table_has_its_rows_and_columns(cells: list[tuple[str, str]]) -> None:
-    page = markdown(pd.DataFrame({"a|b": [one for one, _ in cells], "=": [two for _, two in cells]}))
-    lines = page.splitlines()
-    assert len(lines) == len(cells) + 2
-    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in lines)
-    made = structure(page)
-    assert made.count("tr_open tr") == len(cells) + 1
-    assert made.count("td_open td") == 2 * len(cells)
 
 
 def test_what_is_meant_is_not_escaped_and_what_is_made_of_it_is() -> None:

@@ -25,13 +25,13 @@ from experiments.figures import results, save, save_table
 from experiments.figures.style import legend_below, panels, themed
 from experiments.figures.text import SYMBOLS
 from experiments.metrics import Reliability
+from experiments.numbers import markdown
 from experiments.paper import run
 from experiments.paper.run import SECTIONS
 from experiments.results import write_results
 from experiments.study import Study
 from experiments.systems import comparison
 from experiments.systems.comparison import Comparison, Cost, Costs
-from lrp4rag.report.numbers import markdown
 from lrp4rag.util.text import safe_cell, surrogate_in, visible
 from tests.experiments.hostile.written import (
     METRIC,
