@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -140,7 +141,18 @@ def listen(app: FastAPI, settings: Settings, bound: socket.socket, on_ready: Cal
     with _address(settings):
         bound.listen()  # who asks now waits until the routes are there
     on_ready(bound.getsockname()[1])
-    server.run(sockets=[bound])
+
+    def is_worth_logging(record: logging.LogRecord) -> bool:
+        kind = record.exc_info[0] if record.exc_info else None
+        cut_off = kind is not None and issubclass(kind, asyncio.CancelledError)
+        return not (server.force_exit or cut_off)  # else a traceback for each stream that is cut off
+
+    log = logging.getLogger("uvicorn.error")
+    log.addFilter(is_worth_logging)
+    try:
+        server.run(sockets=[bound])
+    finally:
+        log.removeFilter(is_worth_logging)
     if not server.started:
         raise LRP4RAGError("the server did not start")
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from lrp4rag.guard.audit import AuditLog
 from tests.guard.service.conftest import asked
@@ -52,6 +53,44 @@ def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
         assert not audit.verify().problems
         kinds = [entry.record["kind"] for entry in audit.entries()]
     assert kinds == ["sentence", "sentence", "answer"]
+
+
+APPLICATION = """
+import asyncio, sys
+from contextlib import suppress
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+from lrp4rag.guard.service.server import bind, listen
+from lrp4rag.guard.service.settings import Settings
+
+async def words():
+    while True:
+        yield "word "
+        await asyncio.sleep(0.01)
+
+app, settings = FastAPI(), Settings(open=True, port=0, seconds=float(sys.argv[1]))
+app.get("/")(lambda: StreamingResponse(words()))
+with suppress(KeyboardInterrupt):  # as the command line does
+    listen(app, settings, bind(settings), lambda port: print(port, flush=True))
+"""
+
+
+@pytest.mark.parametrize(("seconds", "interrupts"), [(60, 2), (1, 1)])
+def test_a_stream_that_is_cut_off_prints_no_traceback(seconds: int, interrupts: int) -> None:
+    """By a second interrupt, or since it takes too long."""
+    command = [sys.executable, "-c", APPLICATION, str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        with httpx.stream("GET", f"http://127.0.0.1:{int(process.stdout.readline())}/") as reply:
+            pieces = reply.iter_bytes()  # dropping it would end the stream
+            assert next(pieces)
+            for _ in range(interrupts):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.5)
+            printed = process.communicate(timeout=30)[1]
+    assert "Traceback" not in printed
+    errors = [line for line in printed.splitlines() if line.startswith("ERROR")]
+    assert len(errors) == (interrupts == 1), "only the time limit is worth a line"
 
 
 def _ask(url: str) -> httpx.Response:
