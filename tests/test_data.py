@@ -424,14 +424,19 @@ SECOND = {"response": "In 1901."}
             several(SECOND, SECOND | {"labels": [{"start": 0, "end": 1}, {"start": 2, "end": 2}]}),
             "responses[1].labels[1]",
         ),
+        (several(SECOND, SECOND | {"labels": [{"start": 0, "end": 9}]}), "responses[1].labels[0]"),
         (several(SECOND, SECOND | {"labels": [{"start": 0}]}), "responses[1].labels[0].end"),
         (several(SECOND, SECOND | {"text": "x"}), "responses[1].text"),
         (several(SECOND, SECOND | {"generator": "g" * 1001}), "responses[1].generator"),
         (several(SECOND, SECOND | {"id": "i" * 1001}), "responses[1].id"),
+        (several(SECOND, SECOND | {"source_id": "x"}), "responses[1].source_id"),
         (several(SECOND, SECOND, question=""), "question"),
+        (several(SECOND, SECOND, passages=["", " "]), "passages"),
+        (several(SECOND, SECOND, prompt="When?"), "passages[0]"),
+        (several(SECOND, SECOND, template="{context}"), "template"),
         (several(SECOND, SECOND, source_id="s" * 1001), "source_id"),
     ],
-    ids=range(16),
+    ids=range(21),
 )
 def test_a_bad_row_of_several_responses(bad: object, field: str, tmp_path: Path) -> None:
     error = error_of(write(tmp_path, jsonl(row(), bad)))

@@ -64,6 +64,8 @@ def test_bad_rows(run, tmp_path, content, messages):
         ("analyse {example} --html /proc/page.html", "/proc/page.html: cannot write here"),
         ("analyse {example} --png {tmp}", "this is a folder"),
         ("analyse {example} --html {tmp}/x --png {tmp}/x", "name the same file"),
+        ("analyse {example} --html {tmp}/x --png {tmp}/./x", "name the same file"),
+        ("analyse {example} --html {tmp}/x --png {tmp}/empty/../x", "name the same file"),
         ("analyse {many} --html {tmp}/x", "--html and --png show one example and there are 2; add --id"),
         ("attribute {many} --png {tmp}/x", "--png shows one example and there are 2; add --id"),
         ("analyse {example} --detector none --fail-on-hallucination", "needs a detector"),

@@ -127,6 +127,24 @@ def test_any_temperature_gives_a_response(
         assert drawn["response"] == json.loads(run(*common).stdout)["response"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyse", "x", "--max-new-tokens", "0"],
+        ["generate", "x", "--temperature", "1", "--seed", "-1"],
+        ["generate", "x", "--temperature", "1", "--seed", "9" * 400],
+        ["generate", "x", "--temperature", "1", "--top-k", "0"],
+        ["attribute", "x", "--layer", "-1"],
+        ["extract", "x", "--store", "s", "--workers", "0"],
+        ["extract", "x", "--store", "s", "--limit", "0"],
+        *(["extract", "x", "--store", "s", "--allow-failures", word] for word in ("some", "nan")),
+    ],
+    ids=lambda words: " ".join(words)[:60],
+)
+def test_counts_that_are_none(words: list[str]) -> None:
+    assert words[-2] in refused(*words)
+
+
 @pytest.mark.parametrize("option", ["--question", "--id", "--reader", "--device", "--response", None])
 def test_arguments_in_no_utf8(option: str | None) -> None:
     for word in (b"\xff", b"caf\xe9", b"\x80--"):

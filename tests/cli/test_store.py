@@ -59,7 +59,7 @@ def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatc
     [
         (["--parts", "relevance,signal"], "unknown part 'signal'"),
         (["--parts", ","], "at least one part"),
-        (["--matrix", "0x5"], "unknown part 'matrix-0x5'"),
+        *((["--matrix", shape], "unknown part 'matrix-") for shape in ("0x5", "-1x4", "9x9x9", "1e3x4")),
         (["--workers", "0"], "'--workers': 0 is not in the range x>=1"),
         (["--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["--workers", "two"], "'--workers': 'two' is not a valid integer"),

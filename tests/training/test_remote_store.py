@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import fsspec
 import pytest
 
+from lrp4rag.example import Label
 from lrp4rag.reader import Reader
 from lrp4rag.training.extract import extract
 from lrp4rag.training.inventory import inventory, merge
 from lrp4rag.training.store import Store
-from lrp4rag.util.errors import InputError
+from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from lrp4rag.util.files import place_at, read_bytes, write_atomically
 from tests.training.jobs import contents, responses
 
@@ -52,6 +54,21 @@ def test_a_damaged_file_is_computed_again(tiny_reader: Reader) -> None:
         store.read(rows[0])
     again = extract(rows, tiny_reader, URL)
     assert (again.computed, place.read_bytes()) == (1, whole)
+
+
+def test_examples_are_added_relabelled_and_made_anew(tiny_reader: Reader) -> None:
+    rows = responses(2)
+    store = extract(rows[:2], tiny_reader, URL).store
+    relabelled = replace(rows[1], labels=(Label(0, 2),))
+    resumed = extract([relabelled, *rows[2:]], tiny_reader, URL)
+    assert (resumed.computed, resumed.present) == (2, 1)
+    assert store.examples() == [rows[0], relabelled, *rows[2:]]
+    write_atomically(store.folder / "examples.jsonl", "no\n")
+    with pytest.raises(InputError, match=r"examples\.jsonl: changed or damaged"):
+        store.examples()
+    with pytest.warns(LRP4RAGWarning, match="made anew"):
+        store.add_examples(rows[:1], rebuild=True)
+    assert store.examples() == rows[:1]
 
 
 def test_places() -> None:

@@ -103,8 +103,9 @@ def test_question_and_answer_are_texts(guard: Guard) -> None:
         guard.judge(QUESTION, PASSAGES, nothing)
     with pytest.raises(InputError, match="'question'"):
         guard.judge(nothing, [], GOOD)
-    with pytest.raises(InputError, match="'question'"):
-        GuardedStream(guard, nothing, PASSAGES)
+    for question in (nothing, " "):
+        with pytest.raises(InputError, match="'question'"):
+            GuardedStream(guard, question, PASSAGES)
 
 
 def test_answers_at_a_time_are_judged_one_after_the_other(

@@ -67,6 +67,13 @@ def test_a_score_of_no_scale_is_none_and_the_answer_counts(path: Path, score: fl
     assert found.answers[0].probability == one["probability"]
 
 
+def test_no_name_in_a_record_does_harm(path: Path) -> None:
+    (record,) = records(1, 1)
+    write(path, spread(LATE, [record | {"self": 1, "args": [], "__init__": 2}]))
+    with AuditLog.open(path, read_only=True) as log:
+        assert len(read_window(log, LATE).answers) == 1
+
+
 def test_records_of_an_older_version_have_less(path: Path) -> None:
     old = {"id": "a", "kind": "answer", "action": "withhold", "reason": "unlike training data"}
     write(path, spread(LATE, [old]))

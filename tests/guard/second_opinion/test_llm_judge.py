@@ -86,14 +86,19 @@ def test_a_key_that_no_header_holds_is_refused(key: str) -> None:
 NO_COMPLETION = {
     "empty": b"",
     "a web page": b"<html>hello</html>",
+    "no object": b"[]",
+    "null": b"null",
     "no choices": b'{"choices": []}',
     "an error": b'{"error": {"message": "no"}}',
     "two choices": json.dumps({"choices": [{"message": {"content": json.dumps(verdict())}}] * 2}).encode(),
     "no content": b'{"choices": [{"message": {"content": null, "refusal": "I cannot."}}]}',
     "parts": b'{"choices": [{"message": {"content": [{"type": "text", "text": "{}"}]}}]}',
+    "content that is an object": b'{"choices": [{"message": {"content": {"supported": "yes"}}}]}',
+    "another encoding": completion(verdict()).decode().encode("utf-16")[:-1],
     "no UTF-8": b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
     "too deep": b'{"choices":' + b"[" * 100_000,
     "events": b'data: {"choices": []}\n\ndata: [DONE]\n\n',
+    "prose": completion("Yes."),
     "cut content": completion(json.dumps(verdict())[:-9]),
 }
 
@@ -144,6 +149,8 @@ def test_a_busy_server_is_asked_again(ask: Ask, script: Script, status: int) -> 
     ("reply", "failure"),
     [
         (Reply(status=500), "server error"),
+        (Reply(status=502), "server error"),
+        (Reply(status=503), "server error"),
         (Reply(status=529), "server error"),
         (Reply(completion(verdict()), cut=True), "unreachable"),
     ],
@@ -181,6 +188,12 @@ def test_what_is_too_long_is_not_sent(ask: Ask, script: Script) -> None:
     opinion = ask(response="x" * LONGEST_MATERIAL)
     assert (opinion.failure, opinion.attempts, opinion.unanswered) == ("too long", 0, 5)
     assert script.asked == []
+
+
+def test_what_is_just_not_too_long_is_sent_whole(ask: Ask, script: Script) -> None:
+    room = LONGEST_MATERIAL - len(QUESTION) - len(SOURCES[0].text)
+    assert ask(response="\U0001f600" * room).grounded is True
+    assert script.asked[0]["messages"][1]["content"].count("\U0001f600") == room
 
 
 def test_who_cancels_lets_go_of_the_connection(script: Script) -> None:

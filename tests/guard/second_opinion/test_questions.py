@@ -142,11 +142,18 @@ MALFORMED = {
     "cut": json.dumps(verdict())[:-20],
     "two objects": json.dumps(verdict()) * 2,
     "a list": json.dumps([verdict()]),
+    "a string": json.dumps(json.dumps(verdict())),
+    "a number": "1",
+    "null": "null",
+    "single quotes": str(verdict()),
     "NaN": json.dumps(verdict() | {"score": float("nan")}),
     "twice a key": json.dumps(verdict())[:-1] + ', "supported": {"answer": "no", "reason": "No."}}',
     "too deep": "[" * 100_000,
     "huge number": "9" * 10_000,
+    "fence that is open": "```json\n" + json.dumps(verdict()),
     "two fences": f"```json\n{json.dumps(verdict())}\n```\n```json\n{json.dumps(verdict())}\n```",
+    "only a fence": "```json\n```",
+    "fence on one line": "```",
     "other keys": json.dumps({f"question {k}": {"answer": "yes", "reason": "R."} for k in range(5)}),
 }
 
@@ -170,8 +177,11 @@ def test_a_malformed_reply_answers_nothing(reply: str) -> None:
         {"reason": "It is."},
         {"answer": "maybe", "reason": "It is."},
         {"answer": "yes, mostly", "reason": "It is."},
+        {"answer": "yes|no", "reason": "It is."},
         {"answer": True, "reason": "It is."},
         {"answer": None, "reason": "It is."},
+        {"answer": ["yes"], "reason": "It is."},
+        {"answer": "", "reason": "It is."},
         {"answer": "yes", "reason": ""},
         {"answer": "yes", "reason": "  \n"},
         {"answer": "yes", "reason": None},
@@ -189,6 +199,11 @@ def test_a_wrong_value_leaves_its_question_unanswered_and_no_other(given: Any) -
 def test_a_reason_is_one_line_that_can_be_shown() -> None:
     reply = verdict() | {"supported": {"answer": "no", "reason": "No:\n\x1b[31m\u202e<script>\tx"}}
     assert read_answers(json.dumps(reply))["supported"].reason == "No: ␛[31m\ufffd<script> x"
+
+
+@given(st.text())
+def test_any_reply_is_read(reply: str) -> None:
+    assert read_answers(reply) == {}
 
 
 json_values = st.recursive(

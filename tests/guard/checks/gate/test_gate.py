@@ -97,8 +97,16 @@ def test_words_say_which_passage_and_which_date() -> None:
         ("2024-06-30", datetime(2024, 7, 1, tzinfo=UTC), False),
         ("2024-06-30", datetime(2024, 7, 1, 0, 30, tzinfo=BERLIN), False),  # the zone of `now`
         ("2024-06-30", datetime(2024, 6, 30, 23, 30, tzinfo=BERLIN), True),
+        ("2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 21, 59, 58, tzinfo=UTC), True),
+        ("2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 21, 59, 59, tzinfo=UTC), False),
+        ("2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 23, 59, tzinfo=UTC), False),
         ("2024-07-01T12:00:00Z", NOW - timedelta(microseconds=1), True),
         ("2024-07-01T12:00:00Z", NOW, False),
+        ("2024", datetime(2024, 12, 31, 23, tzinfo=UTC), True),
+        ("2024", datetime(2025, 1, 1, tzinfo=UTC), False),
+        ("2024-05", datetime(2024, 5, 31, 23, tzinfo=UTC), True),
+        ("2024-05", datetime(2024, 6, 1, tzinfo=UTC), False),
+        ("9999-12-31", NOW, True),
         ("", NOW, True),
     ],
 )
@@ -113,6 +121,10 @@ def test_where_a_passage_expires(expires: str, now: datetime, kept: bool) -> Non
         ("2024-07-01", datetime(2024, 7, 1, tzinfo=UTC), True),
         ("2024-07-01", datetime(2024, 6, 30, 23, 59, 59, tzinfo=UTC), False),
         ("2024-07-01", datetime(2024, 7, 1, 0, 30, tzinfo=BERLIN), True),
+        ("2024-07-01T00:00:00Z", datetime(2024, 7, 1, 1, 59, tzinfo=BERLIN), False),
+        ("2024-07-01T00:00:00Z", datetime(2024, 7, 1, 2, tzinfo=BERLIN), True),
+        ("2024", datetime(2024, 1, 1, tzinfo=UTC), True),
+        ("2024-05", datetime(2024, 4, 30, 23, tzinfo=UTC), False),
     ],
 )
 def test_where_a_passage_becomes_effective(effective: str, now: datetime, kept: bool) -> None:
