@@ -11,10 +11,11 @@ from lrp4rag.claims.names import find_names
 from lrp4rag.claims.numerals import find_labels
 from lrp4rag.claims.polarity import find_absence, find_polarity, find_references
 from lrp4rag.claims.quantities import find_quantities
+from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.value import Value, without_overlaps
 
 
-def find_values(text: str, context: str = "") -> list[Value]:
+def find_values(text: str, context: Surroundings = NOTHING) -> list[Value]:
     """Find the values of a text in its order, none within another. `context`, such as the passages, shows
     which words are common (see `find_names`) and what "pounds" are (see `find_quantities`).
 

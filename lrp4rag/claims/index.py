@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims.find import find_values
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value, agree, comparable
 from lrp4rag.claims.words import content_words
 from lrp4rag.util.sentences import sentences_in
@@ -43,7 +44,7 @@ class Index:
     """The sentences of passages, and how rare their words are among them."""
 
     def __init__(self, passages: Sequence[str]) -> None:
-        context = " ".join(passages)
+        context = Surroundings(" ".join(passages))
         self.places = [
             _place(number, passage, span, context)
             for number, passage in enumerate(passages)
@@ -112,7 +113,7 @@ def rivals(value: Value, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
     return distinct
 
 
-def _place(number: int, passage: str, span: tuple[int, int], context: str) -> Place:
+def _place(number: int, passage: str, span: tuple[int, int], context: Surroundings) -> Place:
     start, end = span
     text = passage[start:end]
     values = tuple(value.shifted(start) for value in find_values(text, context))

@@ -6,11 +6,11 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from lrp4rag.claims.numerals import number_of_ordinal, number_of_roman
 from lrp4rag.claims.polarity import OPPOSITES
 from lrp4rag.claims.quantities import UNIT
+from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.units import CURRENCIES, UNITS
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import stop_words
@@ -82,27 +82,20 @@ _KNOWN_AS = {
 """Other names of countries and the like, by the words of the usual one."""
 
 
-class _Written(NamedTuple):
-    """The spellings of a text: its words in small letters, and those with a capital inside a sentence."""
-
-    small: frozenset[str]
-    inside: frozenset[str]
-
-
-def find_names(text: str, context: str = "") -> Iterator[Value]:
+def find_names(text: str, context: Surroundings = NOTHING) -> Iterator[Value]:
     """Find spans of capitalised words, and identifiers.
 
     The first word of a sentence is left out where it is a common word: one of English's most frequent, or one
     that `text` or `context` has in small letters. A single one counts only if it is written so inside a
     sentence too, or has capitals or digits inside.
     """
-    known = (_written(text), _written(context))
+    around = Surroundings(text, context)
     whole = text.strip(" .\n")
     begins = {start for start, _ in sentences_in(text)}
     for match in _NAME.finditer(text):
         opens = match.start() in begins or _opens(text, match.start())
         labelled = not re.match(r"[ -][a-z]", text[match.end() : match.end() + 2])
-        words = _without_common_words(match[0], known, opens and match[0] != whole, labelled)
+        words = _without_common_words(match[0], around, opens and match[0] != whole, labelled)
         start = match.end() - len(words)
         words = re.sub(rf"(?:['\u2019]s?| {_TITLE})\Z", "", words)
         said = words[:1].isalnum() and not words.isdigit() and not _TITLES.issuperset(words.lower().split())
@@ -137,32 +130,32 @@ def _plain(word: str) -> str:
     return small if number is None else str(number)
 
 
-def _without_common_words(words: str, written: tuple[_Written, ...], opens: bool, labelled: bool) -> str:
+def _without_common_words(words: str, around: Surroundings, opens: bool, labelled: bool) -> str:
     """Return the rest of a capitalised span from its first word that is part of a name; `opens` says whether
     the span opens a sentence. A number is part of the name if it is `labelled`: no word follows that it
     counts."""
     while words:
         first = words.split(" ", 1)[0]
         alone = not any(sign.isupper() or (labelled and sign.isdigit()) for sign in words[len(first) :])
-        if not _is_common(first, written, opens) and (not alone or not opens or _is_certain(first, written)):
+        if not _is_common(first, around, opens) and (not alone or not opens or _is_certain(first, around)):
             return words
         words, opens = re.sub(r"\A(?: \d+(?= ))? *", "", words[len(first) :]), False
     return words
 
 
-def _is_common(word: str, written: tuple[_Written, ...], opens: bool) -> bool:
+def _is_common(word: str, around: Surroundings, opens: bool) -> bool:
     plain = re.split(r"['\u2019]", word.lower())[0]
     if word in _ACRONYMS or (
         number_of_ordinal(plain) and word[0].isupper() and not opens
     ):  # "First World War"
         return False
-    common_here = plain in OPPOSITES or any(plain in one.small for one in written)
+    common_here = plain in OPPOSITES or plain in around.small
     return word.islower() or plain in _no_names() or (opens and common_here)
 
 
-def _is_certain(word: str, written: tuple[_Written, ...]) -> bool:
+def _is_certain(word: str, around: Surroundings) -> bool:
     plain = re.sub(r"['\u2019]s\Z", "", word)
-    return any(plain in one.inside for one in written) or bool(re.search(r"\d|\w\.?[A-Z]", word))
+    return plain in around.inside or bool(re.search(r"\d|\w\.?[A-Z]", word))
 
 
 def _opens(text: str, start: int) -> bool:
@@ -180,9 +173,3 @@ def _is_measured(word: str) -> bool:
 @functools.cache
 def _no_names() -> frozenset[str]:
     return stop_words() | set(_NO_NAMES.split())
-
-
-@functools.lru_cache(maxsize=16)
-def _written(text: str) -> _Written:
-    inside = re.findall(r"(?<=[a-z,;] )([A-Z][\w-]*)", text)
-    return _Written(frozenset(re.findall(r"\b[a-z]+\b", text)), frozenset(inside))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from lrp4rag.claims.bounds import qualified
+from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.units import CENTS, CURRENCIES, MONEY, PERCENT, POINTS, POUNDS, UNITS, Purse, in_base_unit
 from lrp4rag.claims.value import Precision, Value, without_overlaps
 from lrp4rag.claims.words import stop_words
@@ -143,12 +144,12 @@ _MARK = re.compile(
 )
 
 
-def find_quantities(text: str, context: str = "") -> Iterator[Value]:
+def find_quantities(text: str, context: Surroundings = NOTHING) -> Iterator[Value]:
     """Find quantities in the order of the text; those of a range ("20 to 60 mm") share the unit of its end.
 
     "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
     """
-    purse = Purse.of(text, context)
+    purse = Purse.of(text, *context.texts)
     quantities = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
     finite = sorted(
         (quantity for quantity in quantities if math.isfinite(quantity.amount)),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, Occurrence, rivals, support
 from lrp4rag.claims.polarity import find_plain, opposites
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words, stem
 from lrp4rag.claims.written import as_written, number_of
@@ -120,20 +121,22 @@ def claims(encoded: Encoded, context: Context) -> tuple[Claim, ...]:
     """Return the values of a response that have tokens, in order; references and absences are compared
     elsewhere. A plain "is" is one where the passages have a "not" nearby."""
     response = encoded.response
-    known, found = " ".join(context.passages), []
+    passages, found = Surroundings(" ".join(context.passages)), []
     for sentence in encoded.sentences:
-        for value in _values(context, response, sentence, known):
+        for value in _values(context, response, sentence, passages):
             tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
             if value.kind not in ("absence", "reference") and len(tokens):
                 found.append(_claim(value, sentence, context, response, tokens))
     return tuple(found)
 
 
-def _values(context: Context, response: str, sentence: tuple[int, int], passages: str) -> list[Value]:
+def _values(
+    context: Context, response: str, sentence: tuple[int, int], passages: Surroundings
+) -> list[Value]:
     """Of one sentence, in order: what is known of it is what was written before."""
     start, end = sentence
     text = response[start:end]
-    values = [*find_values(text, f"{passages} {response[:start]}"), *_denied(context, text)]
+    values = [*find_values(text, Surroundings(response[:start], passages)), *_denied(context, text)]
     return [value.shifted(start) for value in sorted(values, key=lambda one: one.start)]
 
 

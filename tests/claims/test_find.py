@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
+from lrp4rag.claims.surroundings import Surroundings
 
 _PIECES = st.sampled_from(
     [
@@ -91,7 +92,7 @@ def test_values_come_in_the_order_of_the_text(text: str, values: list[tuple[str,
 @given(_HOSTILE, _HOSTILE)
 def test_values_are_stretches_of_any_text_that_do_not_overlap(text: str, context: str) -> None:
     end = 0
-    for value in find_values(text, context):
+    for value in find_values(text, Surroundings(context)):
         assert end <= value.start < value.end
         assert text[value.start : value.end] == value.text
         assert value.kind != "quantity" or abs(value.amount) < float("inf")

@@ -6,10 +6,11 @@ import pytest
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.names import name_key
+from lrp4rag.claims.surroundings import Surroundings
 
 
 def names(text: str, context: str = "") -> list[str]:
-    return [one.text for one in find_values(text, context) if one.kind == "name"]
+    return [one.text for one in find_values(text, Surroundings(context)) if one.kind == "name"]
 
 
 @pytest.mark.parametrize(

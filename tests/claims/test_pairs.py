@@ -16,6 +16,7 @@ from lrp4rag.claims import agree, find_values
 from lrp4rag.claims.arithmetic import computed, may_be_total
 from lrp4rag.claims.index import Index, rivals, support
 from lrp4rag.claims.polarity import opposed
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words
 
@@ -25,7 +26,9 @@ PAIRS = [json.loads(line) for line in (Path(__file__).parent / "pairs.jsonl").re
 def differing(claim: str, passage: str) -> list[Value]:
     """Values of a claim that the passage has otherwise, and nowhere as the claim has them."""
     index = Index([passage])
-    return [value for value in find_values(claim, passage) if _differs(value, claim, passage, index)]
+    return [
+        value for value in find_values(claim, Surroundings(passage)) if _differs(value, claim, passage, index)
+    ]
 
 
 def _differs(value: Value, claim: str, passage: str, index: Index) -> bool:

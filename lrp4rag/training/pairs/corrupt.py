@@ -165,7 +165,7 @@ def reworded(draft: Draft, random: Random, count: int = _REWORDINGS) -> Example 
 
 def _keeps_values(draft: Draft, edit: Edit) -> bool:
     response, _ = apply(draft.response, [edit])
-    values = find_values(response, draft.context)
+    values = find_values(response, draft.surroundings)
     return all(any(agree(value, own) for own in draft.values) for value in values)
 
 

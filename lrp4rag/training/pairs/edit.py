@@ -10,6 +10,7 @@ from random import Random
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, Occurrence, support
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example
@@ -54,8 +55,9 @@ class Draft:
         self.response = example.response or ""
         self.index = index_of(tuple(example.passages))
         self.context = " ".join(example.passages)
+        self.surroundings = Surroundings(self.context)
         self.sentences = sentences_in(self.response)
-        self.values = find_values(self.response, self.context)
+        self.values = find_values(self.response, self.surroundings)
         self.asked = find_values(example.question)
 
     def shuffled(self, random: Random, *kinds: str) -> list[Value]:

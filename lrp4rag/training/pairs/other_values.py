@@ -134,7 +134,7 @@ def is_wrong(draft: Draft, value: Value, text: str) -> bool:
     start, end = draft.sentence(value.start)
     sentence = draft.response[start : value.start] + text + draft.response[value.end : end]
     place = (value.start - start, value.start - start + len(text))
-    values = (one for one in find_values(sentence, draft.context) if (one.start, one.end) == place)
+    values = (one for one in find_values(sentence, draft.surroundings) if (one.start, one.end) == place)
     written = next((one for one in values if one.kind == value.kind), None)
     if written is None or agree(written, value) or any(agree(written, one) for one in draft.asked):
         return False

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lrp4rag.claims import find_values
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.classifiers.verdict import FLAGGED, Sentence, SuspectSpan, Verdict
 from lrp4rag.guard.checks.check import CheckInput, OverBudget
 from lrp4rag.guard.checks.registry import CHECKS, make_check
@@ -65,7 +66,7 @@ def test_no_check_values_or_splitter_raises_on_ten_thousand_texts(
 ) -> None:
     no_check_raises(*texts)
     response = texts[2]
-    for value in find_values(response, " ".join(texts[1])):
+    for value in find_values(response, Surroundings(" ".join(texts[1]))):
         assert response[value.start : value.end] == value.text
     spans = sentences_in(response)
     outside = "".join(response[a:b] for (_, a), (b, _) in pairwise([(0, 0), *spans, (len(response),) * 2]))

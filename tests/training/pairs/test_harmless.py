@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from lrp4rag.claims.find import find_values
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import agree
 from lrp4rag.training.pairs.corrupt import reworded
 from lrp4rag.training.pairs.edit import Draft, apply
@@ -72,7 +73,7 @@ def test_reworded_examples_keep_all_values_and_have_no_labels():
             assert twin is not None
             assert twin.labels == ()
             assert twin.response != example.response
-            values = find_values(twin.response, " ".join(twin.passages))
+            values = find_values(twin.response, Surroundings(" ".join(twin.passages)))
             assert all(any(agree(value, one) for one in draft.values) for value in values)
 
 

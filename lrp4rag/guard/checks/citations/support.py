@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from lrp4rag.claims import Value, agree, comparable, find_values
 from lrp4rag.claims.index import NEIGHBOUR, Index, Place
 from lrp4rag.claims.polarity import opposed
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.written import number_of
 from lrp4rag.guard.checks.citations.citation import Part
 from lrp4rag.guard.checks.citations.claims import claim_words
@@ -59,7 +60,7 @@ class Supporter:
         self._known = [(text, find_values(text)) for text in known or [""] * len(texts)]
         self._tick = tick
         self._index = Index(texts)
-        self._context = " ".join(texts)
+        self._context = Surroundings(" ".join(texts))
         self._of: dict[int, list[int]] = {}
         for k, place in enumerate(self._index.places):
             self._of.setdefault(place.passage, []).append(k)

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from lrp4rag.claims.names import find_names
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.source import Source
 from lrp4rag.util.text import WORD, normal, one_line, words_of
 
@@ -37,7 +38,7 @@ def names_one(question: str, one: Source, other: Source) -> bool:
     else: they are about different things, and do not contradict each other."""
     texts = [f"{source.title or ''} {source.text}" for source in (one, other)]
     known = [_folded(text) for text in texts]
-    for name in find_names(question, " ".join(texts)):
+    for name in find_names(question, Surroundings(" ".join(texts))):
         words = _folded(name.text)
         if (words <= known[0]) != (words <= known[1]):
             without = int(words <= known[0])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lrp4rag.claims.dates import MONTHS
 from lrp4rag.claims.find import find_values
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value, without_overlaps
 from lrp4rag.claims.words import stem, stop_words
 from lrp4rag.source import Source
@@ -71,7 +72,7 @@ class Statement:
     lead: str
     before: str
     points_back: bool
-    context: str
+    context: Surroundings
 
     @functools.cached_property
     def tokens(self) -> tuple[Token, ...]:
@@ -107,7 +108,7 @@ def statements(sources: Sequence[Source], tick: Callable[[], None]) -> list[Stat
 
 def _of_passage(number: int, text: str, tick: Callable[[], None]) -> Iterator[Statement]:
     text = _HALF.sub("\ufffd", text)
-    context = text[:CONTEXT]
+    context = Surroundings(text[:CONTEXT])
     heading = before = ""
     tick()
     for start, end in sentences_in(text):

@@ -1,0 +1,33 @@
+"""`Surroundings`: the text around a text, which shows how its words are meant."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+
+class Surroundings:
+    """A text, such as the passages, and `further` texts around it; words are looked for once, when asked for.
+
+    Words in small letters are common, and words with a capital inside a sentence are names.
+    """
+
+    def __init__(self, text: str, further: Surroundings | None = None) -> None:
+        self.texts: tuple[str, ...] = (text, *(further.texts if further else ()))
+        self._further = further
+
+    @cached_property
+    def small(self) -> frozenset[str]:
+        """The words in small letters."""
+        words = frozenset(re.findall(r"\b[a-z]+\b", self.texts[0]))
+        return words | self._further.small if self._further else words
+
+    @cached_property
+    def inside(self) -> frozenset[str]:
+        """The words with a capital that open no sentence."""
+        words = frozenset(re.findall(r"(?<=[a-z,;] )([A-Z][\w-]*)", self.texts[0]))
+        return words | self._further.inside if self._further else words
+
+
+NOTHING = Surroundings("")
+"""A text by itself."""
