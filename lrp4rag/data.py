@@ -223,7 +223,7 @@ def _from_text(content: bytes, path: str | Path, template: str | None) -> list[E
 def _from_rows(
     rows: Iterable[tuple[str | Path, int, int | str, Any]], path: str | Path, template: str | None
 ) -> list[Example]:
-    """The examples of rows, each with its file, its line and its number."""
+    """Return the examples of rows, each with its file, its line and its number."""
     examples, lines = [], dict[str, tuple[str | Path, int]]()
     empty: list[str] = []
     for file, line, number, row in rows:

@@ -161,6 +161,6 @@ class Rows:
 
 
 def token_flags(example: Example, encoded: Encoded) -> Labels:
-    """Which response tokens lie in a labelled span."""
+    """Return which response tokens lie in a labelled span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
     return tokens_in(encoded.response_offsets, spans)

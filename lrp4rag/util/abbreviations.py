@@ -54,8 +54,8 @@ _ROMAN = re.compile(r"[IVX]{1,6}")
 
 
 def goes_on(before: str, following: str) -> bool | None:
-    """Whether a sentence goes on behind a full stop, by the text before it and the word after it; None where
-    the words do not tell."""
+    """Say whether a sentence goes on behind a full stop, by the text before it and the word after it; None
+    where the words do not tell."""
     words = before.split()
     if not words:
         return None
@@ -78,7 +78,7 @@ def goes_on(before: str, following: str) -> bool | None:
 
 
 def opens_sentences(word: str) -> bool:
-    """Whether it is one that sentences begin with, and names seldom."""
+    """Say whether it is one that sentences begin with, and names seldom."""
     return _opener(word) in _OPENERS
 
 

@@ -308,7 +308,7 @@ class SentenceStream:
         return any(len(head) < boundary["start_index"] <= len(head + marks) + 1 for boundary in boundaries)
 
     def _word_at(self, at: int) -> str:
-        """The first characters of a word, all of them where it is no longer than any that decides."""
+        """Return the first characters of a word, all of them where it is no longer than any that decides."""
         word = _WORD.match(self._buffer, at)
         assert word is not None
         if len(word[0]) < _LONGEST_WORD:

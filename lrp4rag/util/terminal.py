@@ -56,8 +56,8 @@ def say_json(record: Any, *, indent: int | None = None) -> None:
 
 
 def open_console(*, stderr: bool = False, **options: Any) -> Console:
-    """A console that reads no markup, shows control characters of what it is given to print, and cuts no
-    figures: tables that are too wide wrap."""
+    """Return a console that reads no markup, shows control characters of what it is given to print, and cuts
+    no figures: tables that are too wide wrap."""
     from rich.console import Console
     from rich.segment import Segment
     from rich.table import Table

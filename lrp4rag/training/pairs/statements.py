@@ -109,8 +109,8 @@ def _inserted(draft: Draft, random: Random, kind: str, texts: list[str]) -> Iter
 
 
 def _numbers_of_another(draft: Draft, random: Random) -> Iterator[Edit]:
-    """A number of another thing, of which a new passage tells in the words of one that there is: the thing
-    has a name of another source, and all numbers are others."""
+    """Yield a number of another thing, of which a new passage tells in the words of one that there is: the
+    thing has a name of another source, and all numbers are others."""
     for value in draft.shuffled(random, "quantity"):
         around = draft.response[: value.start], draft.response[value.end :]
         if is_label(*around) or draft.supported(value) < SUPPORTED:
