@@ -90,10 +90,3 @@ def test_only_one_place_writes() -> None:
     assert callers("?.savefig") == {"experiments/figures/text.py", "lrp4rag/report/figure_text.py"}
     assert not callers("?.mkdtemp", "mkdtemp")
     assert callers("?.rmtree") <= {"lrp4rag/util/files.py", "lrp4rag/reader/weights.py"}
-
-
-def test_what_shows_a_promise_is_there() -> None:
-    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(tests/[\w/]+\.py)`", page))
-    assert len(named) > 8
-    assert [name for name in named if not (ROOT / name).is_file()] == []
