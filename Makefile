@@ -64,7 +64,7 @@ format: $(VENV)/.installed
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed ## build the documentation's site, strictly, into build/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file website/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file website/mkdocs.yml
 
 release-check: $(VENV)/.installed ## build wheel and sdist, and judge a response with what an empty environment gets of them
 	.ci/release-check

@@ -148,8 +148,8 @@ def _page(
     show. The page links to pages of the documentation where they stand beside it."""
 
     def docs(title: str, page: str, place: str = "") -> Markdown:
-        there = (out.resolve().parent.parent / page).is_file()
-        return Markdown(f"[{title}](../../{page}{place})" if there else f"{title}, docs/{page} of lrp4rag")
+        there = (out.resolve().parents[2] / "docs" / page).is_file()
+        return Markdown(f"[{title}](../../../docs/{page}{place})" if there else f"{title}, docs/{page} of lrp4rag")
 
     environment = markdown_templates(TEMPLATES / "paper")
     own: dict[str, Any] = {

@@ -113,11 +113,11 @@ def test_a_page_of_ones_own_data_has_no_empty_section_and_no_dead_link(tmp_path,
     assert "The paper has no figures for these generators." in page
     assert not list(out.glob("transfer*"))
     # Where the documentation stands beside it, it is linked.
-    beside = tmp_path / "docs" / "results" / "ours"
+    beside = tmp_path / "experiments" / "results" / "ours"
     (tmp_path / "docs" / "confounds.md").parent.mkdir()
     (tmp_path / "docs" / "confounds.md").write_text("# Confounds\n")
     run("--store", mine, "--out", beside, "--cache", cache, *OPTIONS, "--section", "table2")
-    assert "[Confounds](../../confounds.md)" in (beside / "README.md").read_text()
+    assert "[Confounds](../../../docs/confounds.md)" in (beside / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
