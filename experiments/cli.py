@@ -108,7 +108,7 @@ WEIGHTS = together(
 
 
 def store_option(parts: str) -> Callable[..., Any]:
-    help = f"Store of labelled responses (lrp4rag extract --parts {parts})."
+    help = f"Store of labelled responses (python -m experiments extract --parts {parts})."
     return click.option("--store", required=True, type=FOLDER, help=help)
 
 
@@ -361,7 +361,7 @@ def baseline(
     from lrp4rag.training.tokens import tokens_of
 
     if store is None:
-        raise InputError("name the labelled responses to learn from: --store STORE (see lrp4rag extract)")
+        raise InputError("name the labelled responses to learn from: --store STORE (see python -m experiments extract)")
     rows = Rows.open(store)
     resources = _resources(store, cache, **reader)
     _cross_validate(
