@@ -361,7 +361,7 @@ def baseline(
     from lrp4rag.training.tokens import tokens_of
 
     if store is None:
-        raise InputError("name the labelled responses to learn from: --store STORE (see python -m experiments extract)")
+        raise InputError("name labelled responses: --store STORE (python -m experiments extract)")
     rows = Rows.open(store)
     resources = _resources(store, cache, **reader)
     _cross_validate(

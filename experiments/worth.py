@@ -137,7 +137,8 @@ def with_parts(rows: Rows, levels: Sequence[Level]) -> Rows:
     has = np.array([all(rows.store.has(example, part) for part in needs) for example in rows.examples])
     if not has.any():
         parts = ",".join(needs)
-        why = f"no response has {' and '.join(needs[1:])}; run python -m experiments extract DATA --parts {parts}"
+        command = f"python -m experiments extract DATA --parts {parts}"
+        why = f"no response has {' and '.join(needs[1:])}; run {command}"
         raise InputError(why, path=rows.store.folder)
     return rows.select(has)
 

@@ -34,6 +34,7 @@ from experiments.paper.manifest import (
     write,
 )
 from experiments.results import FILTERS, PAGE, TEMPLATES, claim
+from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.parts import MATRIX, PROMPT, RELEVANCE
 from lrp4rag.reader.weights import DEFAULT_READER
@@ -149,7 +150,9 @@ def _page(
 
     def docs(title: str, page: str, place: str = "") -> Markdown:
         there = (out.resolve().parents[2] / "docs" / page).is_file()
-        return Markdown(f"[{title}](../../../docs/{page}{place})" if there else f"{title}, docs/{page} of lrp4rag")
+        if not there:
+            return Markdown(f"{title}, docs/{page} of lrp4rag")
+        return Markdown(f"[{title}](../../../docs/{page}{place})")
 
     environment = markdown_templates(TEMPLATES / "paper")
     own: dict[str, Any] = {
@@ -221,14 +224,14 @@ def _extraction(store: Any, extras: Sequence[str], generators: Sequence[str]) ->
     made = store.configuration.as_dict()
     reader = made["reader"]
     name, dtype = Path(str(reader["name"])).name, reader["dtype"]
-    words = ["lrp4rag", "extract", "DATA", "--store", store.folder.name]
+    program = ["python", "-m", "experiments"] if SIGNALS in extras else ["lrp4rag"]
+    words = [*program, "extract", "DATA", "--store", store.folder.name]
     words += [] if name == DEFAULT_READER else ["--reader", name]
     words += [] if dtype == "float32" else ["--dtype", dtype]
     words += [] if made["composite"] == "attnlrp" else ["--composite", made["composite"]]
     words += [] if reader["chat_template"] else ["--no-chat-template"]
     words += [] if made["truncation"] == "error" else ["--truncate", made["truncation"]]
-    words += ["--parts", ",".join([RELEVANCE, *(extra for extra in extras if extra != MATRIX)])]
-    words += ["--matrix", MATRIX.partition("-")[2]] if MATRIX in extras else []
+    words += ["--parts", ",".join([RELEVANCE, *extras])]
     return shlex.join([*words, *(word for each in generators for word in ("--generator", each))])
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.systems.facts import Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import (
     NO_PARTS,
@@ -28,40 +29,8 @@ from lrp4rag.training.controls import Candidates, logistic
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
 
-Access = Literal["text", "text and samples", "reader's states"]
-OURS = "this project"
-LABELS, SPANS = "labelled responses", "annotated spans"  # what is learned from
 NOTHING = "nothing: too few responses have an answer"
 M_co = TypeVar("M_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What tables show of a system, and what must be there before it runs.
-
-    * `title` as the literature names it, `paper` where it is described.
-    * `access`: what it is given beside prompt and response. `training`: what it learns from.
-    * `weights`: what computes. Where these are not the published ones, its row is not the published system's.
-    * `modules`: optional packages that it imports. `choices`: the fields of `ModelChoice` that name other
-      weights, which then replace these.
-    * `needs`: parts of a store that it reads. `slow`: too slow for all rows of a large store, so it is
-      evaluated on a sample of them.
-    """
-
-    title: str
-    paper: str
-    access: Access
-    training: str
-    weights: str
-    needs: tuple[str, ...] = ()
-    slow: bool = False
-    modules: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-
-    @property
-    def ours(self) -> bool:
-        """A detector of this project, not one of the systems beside it."""
-        return self.paper == OURS
 
 
 class Baseline(Protocol):

@@ -21,7 +21,8 @@ from experiments.figures.results import draw_systems
 from experiments.metrics import compare
 from experiments.published import other_systems
 from experiments.results import Results, View, claim
-from experiments.systems.baseline import Baseline, Facts
+from experiments.systems.baseline import Baseline
+from experiments.systems.facts import Facts
 from experiments.systems.finetuned import TRAINING
 from experiments.systems.folds import (
     DETECTOR,

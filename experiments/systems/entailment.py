@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.systems.baseline import SPANS, Facts, Measured, Measurement, TrainedModel
+from experiments.systems.baseline import Measured, Measurement, TrainedModel
 from experiments.systems.encoders import (
     MINILM,
     MINILM_PACKAGE,
@@ -33,6 +33,7 @@ from experiments.systems.encoders import (
     load_entailment,
     seeded,
 )
+from experiments.systems.facts import SPANS, Facts
 from experiments.systems.resources import SEEN, Resources
 from experiments.systems.scoring import NO_PARTS, PartScores, split
 from lrp4rag.example import Example

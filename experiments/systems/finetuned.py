@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.systems.baseline import LABELS, Facts, Measured, Measurement, TrainedModel
+from experiments.systems.baseline import Measured, Measurement, TrainedModel
 from experiments.systems.encoders import Item, Training, finetune, optional, outputs, seeded
+from experiments.systems.facts import LABELS, Facts
 from experiments.systems.resources import Resources
 from lrp4rag.example import Example
 from lrp4rag.training.rows import Rows

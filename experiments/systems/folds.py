@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from experiments import cache
 from experiments.cache import Cache
-from experiments.systems.baseline import OURS, SPANS, Baseline, Facts
+from experiments.systems.baseline import Baseline
+from experiments.systems.facts import OURS, SPANS, Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scores import SystemScores
 from experiments.systems.scoring import Flags, Floats

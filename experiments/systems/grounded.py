@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from experiments.systems.baseline import LABELS, SPANS, Measured, Measurement
+from experiments.systems.baseline import Measured, Measurement
 from experiments.systems.encoders import MINILM, Embedder, Entailment, Pair
 from experiments.systems.entailment import entailment_facts, entailment_of
+from experiments.systems.facts import LABELS, SPANS
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores, split
 from lrp4rag.example import Example

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from experiments.systems.baseline import Facts, Measured, Measurement
+from experiments.systems.baseline import Measured, Measurement
 from experiments.systems.chat import Chat
+from experiments.systems.facts import Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import log_odds
 from lrp4rag.example import Example

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.systems.baseline import SPANS, Facts, Measured, Measurement, TrainedModel
+from experiments.systems.baseline import Measured, Measurement, TrainedModel
 from experiments.systems.encoders import (
     MINILM_PACKAGE,
     WINDOW,
@@ -26,6 +26,7 @@ from experiments.systems.encoders import (
     token_limit,
 )
 from experiments.systems.entailment import new_head
+from experiments.systems.facts import SPANS, Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores, log_odds
 from lrp4rag.example import Example

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from experiments.systems.baseline import LABELS, SPANS, BestClassifier, Facts, Fitted, Reading
+from experiments.systems.baseline import BestClassifier, Fitted, Reading
+from experiments.systems.facts import LABELS, SPANS, Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import Calibration, PartScores, threshold_of
 from experiments.tokens import candidates

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from experiments.systems.baseline import NOTHING, SPANS, Facts, Fitted, Reading
+from experiments.systems.baseline import NOTHING, Fitted, Reading
 from experiments.systems.chat import Chat
 from experiments.systems.encoders import MINILM, MINILM_PACKAGE, Entailment, chunks_of, optional
 from experiments.systems.entailment import CHUNK_WORDS, entailment_of
+from experiments.systems.facts import SPANS, Facts
 from experiments.systems.judge import RETRY_TEMPERATURE, TRIES, asked_until_read
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import Calibration, PartScores, split, threshold_of

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from experiments.systems.baseline import LABELS, SPANS, Facts, Fitted, Reading
+from experiments.systems.baseline import Fitted, Reading
 from experiments.systems.encoders import MINILM, MINILM_PACKAGE
+from experiments.systems.facts import LABELS, SPANS, Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import Calibration, PartScores, threshold_of
 from lrp4rag.classifiers.calibration import CALIBRATION_FOLDS, Candidate, chosen, fit, grouped_folds

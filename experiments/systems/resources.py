@@ -26,7 +26,7 @@ from lrp4rag.util.progress import track
 from lrp4rag.util.strict_json import LARGEST, parse
 
 if TYPE_CHECKING:
-    from experiments.systems.baseline import Facts
+    from experiments.systems.facts import Facts
     from lrp4rag.reader.reader import Reader
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from experiments.systems.baseline import LABELS, BestClassifier, Facts
+from experiments.systems.baseline import BestClassifier
+from experiments.systems.facts import LABELS, Facts
 from experiments.tokens import candidates
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import Candidate

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.systems.baseline import SPANS, Facts, Measured, Measurement
+from experiments.systems.baseline import Measured, Measurement
 from experiments.systems.chat import Chat
 from experiments.systems.encoders import MINILM, MINILM_PACKAGE, Embedder, Entailment
 from experiments.systems.entailment import entailment_of
+from experiments.systems.facts import SPANS, Facts
 from experiments.systems.resources import Resources
 from experiments.systems.scoring import PartScores, split
 from lrp4rag.example import Example

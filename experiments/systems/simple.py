@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.systems.baseline import LABELS, BestClassifier, Facts
+from experiments.systems.baseline import BestClassifier
+from experiments.systems.facts import LABELS, Facts
 from experiments.tokens import candidates
 from lrp4rag.training.controls import novel_words, one_number
 from lrp4rag.util.text import words_of

@@ -83,8 +83,8 @@ def test_the_page_shows_everything_and_every_link_leads_somewhere(made):
         assert word not in page
     assert "\n\n\n\n" not in page
     assert (
-        "lrp4rag extract DATA --store full --reader tiny --parts relevance,signals,prompt --matrix 64x16\n"
-        in page
+        "python -m experiments extract DATA --store full --reader tiny "
+        "--parts relevance,signals,prompt,matrix-64x16\n" in page
     )
     assert "lrp4rag extract DATA --store Variant --reader tiny --composite cp_lrp --parts relevance\n" in page
 
@@ -133,7 +133,7 @@ def test_a_page_of_ones_own_data_has_no_empty_section_and_no_dead_link(tmp_path,
             (),
             "--reader mine --dtype bfloat16 --parts relevance",
         ),
-        ({}, ("matrix-64x16",), (), "--parts relevance --matrix 64x16"),
+        ({}, ("matrix-64x16",), (), "--parts relevance,matrix-64x16"),
     ],
 )
 def test_the_command_that_makes_a_store_is_told_from_it(changed, extras, generators, words):

@@ -16,8 +16,9 @@ from experiments.cache import Cache
 from experiments.records import to_json
 from experiments.results import write_results
 from experiments.systems import folds
-from experiments.systems.baseline import BestClassifier, Facts, Measured, Measurement
+from experiments.systems.baseline import BestClassifier, Measured, Measurement
 from experiments.systems.comparison import Cost, Costs, comparison, metrics_table, read_costs, run_systems
+from experiments.systems.facts import Facts
 from experiments.systems.finetuned import TRAINING
 from experiments.systems.folds import DETECTOR, FAST, OF_SAMPLE, sample_of
 from experiments.systems.resources import ModelChoice, Resources

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from experiments.systems.baseline import Facts, Fitted, Reading
+from experiments.systems.baseline import Fitted, Reading
 from experiments.systems.comparison import stacked
+from experiments.systems.facts import Facts
 from experiments.systems.folds import GENERATORS, FoldRunner, joined, sample_of
 from experiments.systems.resources import Resources
 from experiments.systems.scores import SystemScores
