@@ -51,7 +51,7 @@ newest: $(VENV)/.installed ## every family against the newest transformers that 
 	.venv-newest/bin/python -m pip install --quiet --upgrade --constraint .venv-newest/constraints.txt \
 		"$$($(BIN)/python -c "import tomllib; of = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(one for one in of if one.startswith('transformers')))")"
 	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^transformers '
-	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_stream.py tests/reader/test_reading.py
+	.venv-newest/bin/python -m pytest tests/lrp/test_families.py tests/lrp/test_prefix.py tests/lrp/test_streaming.py tests/reader/test_reading.py
 
 lint: $(VENV)/.installed ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
