@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,7 +146,7 @@ def test_what_cannot_be_shifted_is_refused_before_anything_is_read(
     refused = run("analyse", few, *common, "--prevalence", "estimate", code=2).stderr
     assert "20 responses or more," in refused
     detector = plain_detector(tiny_reader)
-    without = type(detector)(detector.model, detector.card.model_copy(update={"prevalence": 0.0}))
+    without = replace(detector, card=detector.card.model_copy(update={"prevalence": 0.0}))
     folder = without.save(tmp_path / "d")
     for wanted in ("estimate", 0.1):
         refused = run("analyse", data, *common[:3], folder, "--prevalence", wanted, code=2).stderr
