@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from experiments.figures.results import draw_breakdown, draw_claims
 from experiments.metrics import compare
+from experiments.pages import Results, View
 from experiments.published import PUBLISHED
-from experiments.results import Results, View
 from experiments.systems.comparison import FINE_TUNED, read_costs
 from experiments.systems.encoders import Embedder, Training
 from experiments.systems.finetuned import TRAINING

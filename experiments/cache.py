@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from experiments.records import UNREADABLE, from_json, to_json
-from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.training.store import discard
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import check_folder, remove_leftovers, write_atomically

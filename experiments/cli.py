@@ -239,8 +239,8 @@ def _variants(options: tuple[str, ...]) -> dict[str, Path]:
 @OUT
 def claims(paper: Path, matrix: Path, baselines: tuple[Path, ...], out: Path) -> None:
     """Set LRP4RAG's four claims beside the tables that reproduce wrote, with a verdict on each part."""
+    from experiments.pages import write_results
     from experiments.paper.claims import lines
-    from experiments.results import write_results
 
     check_folder(out)
     _wrote(write_results(out, "claims", {"lines": lines(paper, matrix, baselines)}, shown_command()))
@@ -300,7 +300,7 @@ def compare(
     llama-2-7b-chat's and llama-2-13b-chat's responses. Safe to interrupt: running it again resumes
     after what was measured, trained or judged last. Each system's scores are in OUT/scores.
     """
-    from experiments.results import write_results
+    from experiments.pages import write_results
     from experiments.systems.comparison import comparison, read_costs, run_systems
     from experiments.systems.folds import SEED, sample_of
     from experiments.systems.registry import baselines_named
@@ -447,7 +447,7 @@ def breakdown(data: Path, compared: Path, study: Path, out: Path, resamples: int
     scores are of.
     """
     from experiments.breakdown import measure
-    from experiments.results import write_results
+    from experiments.pages import write_results
     from lrp4rag.data import load_examples
     from lrp4rag.training.folds import ONCE
 
@@ -486,7 +486,7 @@ def lettuce(
     It takes hours on 2 cores, and is not resumed where it is interrupted.
     """
     from experiments.lettuce import evaluate
-    from experiments.results import claim, write_results
+    from experiments.pages import claim, write_results
     from lrp4rag.classifiers.card import package_versions
     from lrp4rag.training.folds import ONCE
     from lrp4rag.training.rows import Rows
@@ -517,8 +517,8 @@ def ragulator(
 
     Its times are of this machine: leave it alone meanwhile.
     """
+    from experiments.pages import claim, write_results
     from experiments.ragulator import evaluate
-    from experiments.results import claim, write_results
     from lrp4rag.training.rows import Rows
 
     claim(out, "ragulator")
@@ -743,7 +743,7 @@ def study(
     """Compare token detectors on a STORE and write a page: by what they read, how many examples it takes, and
     generators that were not learned from. What relevance adds is another page: python -m experiments worth.
     """
-    from experiments.results import claim, write_results
+    from experiments.pages import claim, write_results
     from experiments.study import SECTIONS as EVERY
     from experiments.study import study as run
     from lrp4rag.classifiers.card import package_versions
@@ -834,7 +834,7 @@ def worth(
     """
     from dataclasses import replace
 
-    from experiments.results import claim, write_results
+    from experiments.pages import claim, write_results
     from experiments.worth import LEVELS, measure
     from lrp4rag.classifiers.card import package_versions
     from lrp4rag.training.folds import ONCE
@@ -868,7 +868,7 @@ def page(folders: tuple[Path, ...]) -> None:
     README.md, tables and figures of each FOLDER are written, and results.json is read: no store is needed
     and nothing is computed.
     """
-    from experiments.results import render
+    from experiments.pages import render
 
     for folder in folders:
         files = render(folder)

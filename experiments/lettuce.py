@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.metrics import f1_score
 
 from experiments.figures.results import draw_epochs
-from experiments.results import Results, View
+from experiments.pages import Results, View
 from experiments.systems.encoders import TokenClassifier, Training
 from experiments.systems.folds import marking_of
 from experiments.systems.lettuce import MARKED_FROM, TRAINING, joined, train_classifier, windows_of

@@ -16,8 +16,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from experiments.figures.results import Entry, draw_forest
 from experiments.metrics import bootstrap, compare_tokens
+from experiments.pages import Results, View
 from experiments.published import PUBLISHED
-from experiments.results import Results, View
 from experiments.systems import ragulator
 from experiments.systems.baseline import Baseline, Fitted
 from experiments.systems.entailment import ENTAILMENT, RAGULATOR, RAGULATOR_ENCODER, TRAINING

@@ -13,7 +13,7 @@ from experiments.cache import Cache
 from experiments.figures.results import draw_cost, draw_curve, draw_reliability
 from experiments.metrics import Reliability, reliability
 from experiments.numbers import slug
-from experiments.results import Results, View
+from experiments.pages import Results, View
 from experiments.tokens.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
 from experiments.tokens.controls import POOLED, RELEVANCE_VECTOR, of_responses
 from experiments.tokens.learners import LEARNERS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from experiments.cache import Cache
 from experiments.figures.results import Difference, draw_differences
 from experiments.metrics import auroc_draws
-from experiments.results import Results, View
+from experiments.pages import Results, View
 from experiments.tokens.blocks import LIKELIHOOD, RELEVANCE_ALONE, blocks_named
 from experiments.tokens.candidates import lexical_features
 from experiments.tokens.extraction import SIGNALS, STATES, records

@@ -38,7 +38,7 @@ from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.record import record
 from lrp4rag.report.words import reasons_of, verdict_words
-from lrp4rag.streaming import JudgedPiece, ReadingAlong
+from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import require_kind, require_whole
@@ -528,7 +528,7 @@ class Detector:
 
     def reading(
         self, question: str, passages: Sequence[str], *, generator: str | None = None, language: str = "en"
-    ) -> ReadingAlong:
+    ) -> StreamingDetector:
         """Judge a response while it is written, sentence by sentence; the detector must be open (`with
         detector:`). Raises `InputError` for a detector that reads more than plain passes.
 
@@ -544,12 +544,12 @@ class Detector:
         example = Example(question, passages, generator=generator)
         return self.reading_of(example, language=language)
 
-    def reading_of(self, example: Example, *, language: str = "en") -> ReadingAlong:
+    def reading_of(self, example: Example, *, language: str = "en") -> StreamingDetector:
         """The same for an `Example` without a response."""
         prompt = self.prompt(example)
         if not self.plain:
             raise InputError("only a detector of plain passes can read along; the bundled one does")
-        return ReadingAlong(prompt, language=language)
+        return StreamingDetector(prompt, language=language)
 
     def answer(
         self, example: Example, follow: Callable[[JudgedPiece], None], *, max_new_tokens: int = 256

@@ -1,7 +1,8 @@
-"""`ReadingAlong`: each sentence of a response is judged as soon as it ends, knowing only what came before.
+"""`StreamingDetector`: each sentence of a response is judged as soon as it ends, by what came before alone.
+before.
 
-A response that is still being written has no end to look at: a sentence's verdict is that of the response
-cut after it, and never changes. The reader goes on from what it has read, so that a sentence costs its own
+A response that is still being written has no end to look at: a sentence's verdict is that of the response cut
+after it, and never changes. The reader goes on from what it has read, so that a sentence costs its own
 tokens.
 """
 
@@ -76,7 +77,7 @@ class Prompt(Protocol):
     def judge(self, response: str) -> Analysis: ...
 
 
-class ReadingAlong:
+class StreamingDetector:
     """Judges a response to `example` (question and passages) while it is written.
 
     Feed it text as it comes; the pieces that end are given judged. The detector is not used for anything else

@@ -15,7 +15,7 @@ from benchmarks.elsewhere.measures import measure_halueval, measure_pairs, measu
 from benchmarks.elsewhere.page import KIND, RESULTS, write
 from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, read_sets
 from benchmarks.harness import silence
-from experiments.results import claim
+from experiments.pages import claim
 from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.judge import Detector
 from lrp4rag.training.seen import refuse_seen

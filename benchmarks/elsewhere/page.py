@@ -17,8 +17,8 @@ from benchmarks.pages import write_page
 from experiments.figures.results import bounds
 from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
 from experiments.numbers import percent_interval
+from experiments.pages import PAGE
 from experiments.records import rounded, to_json
-from experiments.results import PAGE
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import difference, with_interval

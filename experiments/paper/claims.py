@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.numbers import markdown
+from experiments.pages import Results, View
 from experiments.paper.baselines import AHEAD, FREQUENT, PAPERS
 from experiments.paper.context import worded
 from experiments.paper.data import VECTOR_WORDS
@@ -28,7 +29,6 @@ from experiments.published import (
     best_published,
     published,
 )
-from experiments.results import Results, View
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.markdown import Markdown, strong
 from lrp4rag.report.numbers import difference, number, with_interval

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.tokens.extraction import SIGNALS
-from lrp4rag.classifiers.features import VECTORS, Features
 from lrp4rag.classifiers.registry import candidates_of
+from lrp4rag.classifiers.vectors import VECTORS, Features
 from lrp4rag.features.parts import SEGMENTS
 from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training.folds import HONEST, PAPER, Protocol

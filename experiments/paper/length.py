@@ -25,7 +25,7 @@ from experiments.paper.data import (
 from experiments.paper.methods import fold_scores, uncalibrated
 from lrp4rag.classifiers.calibration import Candidate
 from lrp4rag.classifiers.card import Metrics
-from lrp4rag.classifiers.features import Features
+from lrp4rag.classifiers.vectors import Features
 from lrp4rag.lrp.resampling import Mode
 from lrp4rag.report.numbers import with_interval
 from lrp4rag.training.folds import Protocol

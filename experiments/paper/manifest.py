@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from experiments.pages import PAGE, PROGRAM
 from experiments.paper.context import Context
-from experiments.results import PAGE, PROGRAM
 from lrp4rag.classifiers.card import package_versions
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError

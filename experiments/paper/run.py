@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.figures.style import save, save_table
 from experiments.numbers import markdown
+from experiments.pages import FILTERS, PAGE, TEMPLATES, claim
 from experiments.paper import (
     ablations,
     baselines,
@@ -33,7 +34,6 @@ from experiments.paper.manifest import (
     link_to,
     write,
 )
-from experiments.results import FILTERS, PAGE, TEMPLATES, claim
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.parts import MATRIX, PROMPT, RELEVANCE

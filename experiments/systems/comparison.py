@@ -19,8 +19,8 @@ from sklearn.metrics import roc_auc_score
 
 from experiments.figures.results import draw_systems
 from experiments.metrics import compare
+from experiments.pages import Results, View, claim
 from experiments.published import other_systems
-from experiments.results import Results, View, claim
 from experiments.systems.baseline import Baseline
 from experiments.systems.facts import Facts
 from experiments.systems.finetuned import TRAINING

@@ -20,7 +20,7 @@ from experiments.systems.scoring import Flags, Floats
 from experiments.tokens.blocks import FAST_BLOCKS, FULL_BLOCKS, blocks_named
 from experiments.tokens.extraction import SIGNALS, STATES
 from experiments.tokens.trials import CrossValidation, Trial
-from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import PLAIN_BLOCKS
 from lrp4rag.features.parts import READING
 from lrp4rag.training.folds import ONCE, Protocol, Split

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from experiments.tokens import candidates
-from lrp4rag.classifiers.features import VECTORS, Features
+from lrp4rag.classifiers.vectors import VECTORS, Features
 from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training import controls as package
 from lrp4rag.training.controls import Candidates, Values, imitated, on_relevance, on_vectors

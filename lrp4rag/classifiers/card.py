@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from lrp4rag.classifiers.decision import DecisionRule
-from lrp4rag.classifiers.features import VECTORS, Features
+from lrp4rag.classifiers.vectors import VECTORS, Features
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
 from lrp4rag.lrp.composites import composite_named

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lrp4rag.classifiers.card import Card
-from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.files import check_folder, folder_written_whole, read_bytes
 from lrp4rag.util.hashes import hash_of

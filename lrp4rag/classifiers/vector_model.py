@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Card, VectorInput
-from lrp4rag.classifiers.features import Features
 from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.scorers import probabilities
+from lrp4rag.classifiers.vectors import Features
 from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.features.record import Record
 

@@ -62,7 +62,7 @@ class Settings:
     def recipe(self) -> Recipe:
         """Return the recipe; raises `InputError` for settings that do not go together."""
         from lrp4rag.classifiers import Features
-        from lrp4rag.classifiers.features import VECTORS
+        from lrp4rag.classifiers.vectors import VECTORS
         from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
         from lrp4rag.features.parts import MATRIX
         from lrp4rag.training.train import TokenRecipe, VectorRecipe

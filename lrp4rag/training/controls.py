@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lrp4rag.classifiers.calibration import Candidate, Labels, candidates_on
-from lrp4rag.classifiers.features import VECTORS, Features
+from lrp4rag.classifiers.vectors import VECTORS, Features
 from lrp4rag.example import Example
 from lrp4rag.lrp.resampling import Mode
 from lrp4rag.training.folds import Protocol

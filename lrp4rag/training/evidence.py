@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import Evidence, GeneratorEvidence, Metrics
-from lrp4rag.classifiers.features import Features
+from lrp4rag.classifiers.vectors import Features
 from lrp4rag.features.units import smoothed
 from lrp4rag.training.controls import (
     FLAG_EVERYTHING,

@@ -11,10 +11,10 @@ from lrp4rag.classifiers.card import Card, Distribution, Selection, TokenInput, 
 from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, DecisionRule
 from lrp4rag.classifiers.domain import FACETS, HELD, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
-from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, by_set, faithful_quantiles, operating_points
 from lrp4rag.classifiers.token_model import TokenModel
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.training.rows import Rows

@@ -33,8 +33,8 @@ from lrp4rag.classifiers.ensemble import (
     mean_log_odds,
     token_weights,
 )
-from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.store import discard
 from lrp4rag.training.tokens import Tokens

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.contradiction import Statements
 from lrp4rag.classifiers.decision import COMPARED, claim_columns
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
-from lrp4rag.classifiers.features import FEATURE_VERSION
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record

@@ -12,9 +12,9 @@ import numpy as np
 
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Evidence, Training
-from lrp4rag.classifiers.features import Features
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.operating import FEW_ALARMS
+from lrp4rag.classifiers.vectors import Features
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.parts import READING

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from lrp4rag.classifiers.calibration import candidates_on, fit_best
 from lrp4rag.classifiers.card import Card, VectorInput, package_versions
 from lrp4rag.classifiers.decision import best_threshold
-from lrp4rag.classifiers.features import FEATURE_VERSION, Features
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.model import require_embeddings
 from lrp4rag.classifiers.scorers import arrays_of
 from lrp4rag.classifiers.vector_model import VectorModel
+from lrp4rag.classifiers.vectors import FEATURE_VERSION, Features
 from lrp4rag.features.units import TOKEN_WINDOW, smoothed
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.util.errors import InputError

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lrp4rag.classifiers.card import Card, ModelInput, package_versions
-from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import FORMAT
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded

@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from lrp4rag.classifiers import Features, Model
 from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier, split_once
-from lrp4rag.classifiers.features import VECTORS
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.classifiers.scorers import arrays_of, probabilities
+from lrp4rag.classifiers.vectors import VECTORS
 from lrp4rag.cli.train import CLASSIFIERS as OFFERED
 from lrp4rag.cli.train import VECTORS as OFFERED_VECTORS
 from lrp4rag.features.parts import MATRIX_SHAPE

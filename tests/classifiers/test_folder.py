@@ -19,7 +19,6 @@ from lrp4rag.classifiers import Features, Model, TokenModel
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.decision import COLUMNS
 from lrp4rag.classifiers.ensemble import Ensemble, Logistic, Network, Stacker
-from lrp4rag.classifiers.features import FEATURE_VERSION
 from lrp4rag.classifiers.folder import (
     BUNDLED,
     CARD,
@@ -31,6 +30,7 @@ from lrp4rag.classifiers.folder import (
     write_detector,
 )
 from lrp4rag.classifiers.network import Perceptron
+from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.cli import main
 from lrp4rag.features.plain import PlainTable

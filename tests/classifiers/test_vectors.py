@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.classifiers import Features
-from lrp4rag.classifiers.features import VECTORS
+from lrp4rag.classifiers.vectors import VECTORS
 from lrp4rag.features.parts import MATRIX_SHAPE
 from lrp4rag.lrp import resample
 from lrp4rag.util.errors import InputError

@@ -12,7 +12,7 @@ import pytest
 from experiments import lettuce
 from experiments.cache import Cache
 from experiments.lettuce import Lettuce, evaluate
-from experiments.results import write_results
+from experiments.pages import write_results
 from experiments.systems.resources import Resources
 from experiments.systems.scores import SystemScores, write_scores
 from experiments.systems.scoring import PartScores

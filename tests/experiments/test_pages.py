@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from experiments.results import PAGE, RESULTS, VIEWS, Results, Took, render
+from experiments.pages import PAGE, RESULTS, VIEWS, Results, Took, render
 from lrp4rag.util.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "experiments" / "results"

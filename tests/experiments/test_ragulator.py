@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import ragulator
+from experiments.pages import RESULTS, write_results
 from experiments.ragulator import (
     CONTROLS,
     SHARES,
@@ -20,7 +21,6 @@ from experiments.ragulator import (
     pairs,
     split_by_source,
 )
-from experiments.results import RESULTS, write_results
 from experiments.systems import ragulator as grids
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_of

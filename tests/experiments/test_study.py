@@ -10,7 +10,7 @@ import pytest
 
 from experiments import study as plan
 from experiments.cache import Cache
-from experiments.results import write_results
+from experiments.pages import write_results
 from experiments.study import study
 from experiments.tokens.blocks import blocks_named, parts_of
 from experiments.tokens.extraction import records_for

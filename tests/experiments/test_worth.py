@@ -10,7 +10,7 @@ import pytest
 
 from experiments import worth
 from experiments.cache import Cache
-from experiments.results import write_results
+from experiments.pages import write_results
 from experiments.tokens.blocks import RELEVANCE_ALONE
 from experiments.tokens.extraction import STATES, records
 from experiments.tokens.response import POOLINGS

@@ -29,7 +29,7 @@ from lrp4rag.guard.policy.reasons import CHECK_OF, IN_STREAMS, Reason, row_of
 from lrp4rag.guard.policy.texts import corrected
 from lrp4rag.report.generation import record_piece
 from lrp4rag.source import Source
-from lrp4rag.streaming import JudgedPiece, ReadingAlong, verdict_of
+from lrp4rag.streaming import JudgedPiece, StreamingDetector, verdict_of
 from lrp4rag.util.sentences import Piece
 
 
@@ -94,7 +94,7 @@ class GuardedAnswer:
         """Whether a sentence could not be judged."""
         self.shown = ""
         """What was released."""
-        self._reading: ReadingAlong | None = None
+        self._reading: StreamingDetector | None = None
         self._due: deque[Pending] = deque()
         self._pending: Pending | None = None
         self._notice = ""
@@ -105,7 +105,7 @@ class GuardedAnswer:
             self.unfit = assess_unjudged(policy, question, self.sources)
         self.over = self.stopped = self.unfit is not None and self.unfit.withheld
 
-    def begin(self, reading: ReadingAlong) -> None:
+    def begin(self, reading: StreamingDetector) -> None:
         """Take the reading of the prompt, by which all sentences are judged."""
         self._reading = reading
 

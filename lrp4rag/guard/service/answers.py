@@ -22,7 +22,7 @@ from lrp4rag.guard.service.recording import counted, evidence_of, labels, new_id
 from lrp4rag.guard.service.state import State
 from lrp4rag.guard.service.upstream import Delta
 from lrp4rag.judge import Detector
-from lrp4rag.streaming import ReadingAlong
+from lrp4rag.streaming import StreamingDetector
 
 UPSTREAM_FAILED = (502, 504)
 """Statuses that only a failure of the upstream has."""
@@ -97,7 +97,7 @@ class JudgedAnswer:
         if assessment is not None and answer.actions and (last := answer.conclude(assessment)):
             yield RecordedPart(last, self.decision)
 
-    def _read_prompt(self, detector: Detector) -> ReadingAlong:
+    def _read_prompt(self, detector: Detector) -> StreamingDetector:
         with metrics.timed("reading", "answer"):
             reading = detector.reading_of(self.example, language=self.language)
             reading.prepare()

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from benchmarks import precision, systems, verdict
 from benchmarks.cells import Cells
 from experiments.cli import COSTS, _forwards
+from experiments.pages import claim
 from experiments.paper.manifest import MANIFEST, begin, write
-from experiments.results import claim
 from experiments.systems.comparison import read_costs
 from experiments.systems.scores import read_scores
 from lrp4rag.util.errors import InputError

@@ -26,9 +26,9 @@ from experiments.figures.style import legend_below, panels, themed
 from experiments.figures.text import SYMBOLS
 from experiments.metrics import Reliability
 from experiments.numbers import markdown
+from experiments.pages import write_results
 from experiments.paper import run
 from experiments.paper.run import SECTIONS
-from experiments.results import write_results
 from experiments.study import Study
 from experiments.systems import comparison
 from experiments.systems.comparison import Comparison, Cost, Costs
@@ -54,7 +54,7 @@ LONG = "x" * 100_000
 
 @pytest.fixture
 def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.results.save", lambda drawn, stem: [])
+    monkeypatch.setattr("experiments.pages.save", lambda drawn, stem: [])
     modules = [study, comparison, *(sys.modules[section.show.__module__] for section in SECTIONS.values())]
     for module in modules:
         for name in [name for name in vars(module) if name.startswith("draw")]:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from experiments.cache import Cache
+from experiments.pages import write_results
 from experiments.records import to_json
-from experiments.results import write_results
 from experiments.systems import folds
 from experiments.systems.baseline import BestClassifier, Measured, Measurement
 from experiments.systems.comparison import Cost, Costs, comparison, metrics_table, read_costs, run_systems

@@ -13,7 +13,7 @@ from lrp4rag.example import Example
 from lrp4rag.guard.policy import GuardedAnswer, Policy
 from lrp4rag.guard.policy.answer import DecidedSentence, Part, Pending
 from lrp4rag.source import Source
-from lrp4rag.streaming import JudgedPiece, ReadingAlong
+from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.errors import RelevanceError
 from lrp4rag.util.sentences import Piece
 
@@ -25,7 +25,7 @@ STATUSES = {"right": "supported", "wrong": "unsupported", "other": "contradicted
 END = None
 
 
-class Scripted(ReadingAlong):
+class Scripted(StreamingDetector):
     """Judges a sentence by a word of it; a broken one raises."""
 
     def __init__(self) -> None:

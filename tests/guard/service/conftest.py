@@ -23,7 +23,7 @@ from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.server import BOUNDS
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader import Reader
-from lrp4rag.streaming import JudgedPiece, ReadingAlong
+from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.sentences import Piece
 from tests.cli.plain_detector import plain_detector
 from tests.guard.service.scripted_upstream import Script, serving
@@ -113,7 +113,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     state nothing."""
     seen: list[str] = []
 
-    def judge(reading: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:
+    def judge(reading: StreamingDetector, piece: Piece, *, followed: bool = False) -> JudgedPiece:
         seen.append(piece.text)
         if "BROKEN" in piece.text:
             raise RuntimeError(piece.text)
@@ -123,7 +123,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         spans = contradicted_at(piece.text, "OTHER", piece.start) if status == "contradicted" else ()
         return piece_of(piece, status, PROBABILITIES.get(status, 0.01), spans)
 
-    monkeypatch.setattr(ReadingAlong, "judge", judge)
+    monkeypatch.setattr(StreamingDetector, "judge", judge)
     return seen
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lrp4rag.guard.service.access import Access, new_token
 from lrp4rag.guard.service.problems import Problem
-from lrp4rag.streaming import JudgedPiece, ReadingAlong
+from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.sentences import Piece
 from tests.guard.service.conftest import asked, piece_of
 from tests.guard.service.scripted_upstream import Script, events
@@ -67,11 +67,11 @@ def test_the_time_of_an_answer_holds_within_one_delta(
 ) -> None:
     """Its sentences take long to judge, though the upstream wrote them all at once."""
 
-    def judge(reading: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:
+    def judge(reading: StreamingDetector, piece: Piece, *, followed: bool = False) -> JudgedPiece:
         time.sleep(0.2)
         return piece_of(piece, "supported", 0.01)
 
-    monkeypatch.setattr(ReadingAlong, "judge", judge)
+    monkeypatch.setattr(StreamingDetector, "judge", judge)
     script.stream, script.longest = events("It is 31 metres tall. " * 100), 10_000
     with start(answer_seconds=1) as client:
         started = time.monotonic()

@@ -21,7 +21,7 @@ from lrp4rag.guard.service.access import new_token
 from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.judge import ExplainedVerdict
-from lrp4rag.streaming import JudgedPiece, ReadingAlong
+from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.sentences import Piece, sentences_in
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
 from tests.guard.service.conftest import listening, piece_of
@@ -190,14 +190,14 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
             found, probability=0.8, threshold=0.5, marks=None, unlike=(), computed=(), reasons=(), **parts
         )
 
-    def along(self: ReadingAlong, piece: Piece, *, followed: bool = False) -> JudgedPiece:
+    def along(self: StreamingDetector, piece: Piece, *, followed: bool = False) -> JudgedPiece:
         near = nearest(Index(self.example.passages), self.example.passages, piece.text)
         spans = _contradicted(piece.text, piece.start)
         return piece_of(piece, *_status(piece.text), spans, near)
 
     real = Detector.judge
     monkeypatch.setattr(Detector, "judge", judge)
-    monkeypatch.setattr(ReadingAlong, "judge", along)
+    monkeypatch.setattr(StreamingDetector, "judge", along)
 
 
 @pytest.fixture(scope="module")
