@@ -176,7 +176,7 @@ lettuce: $(VENV)/.installed ## train LettuceDetect's small model for six epochs,
 	$(EXTRACT) --store $(STORES)/states --parts relevance
 	$(BIN)/python -m experiments lettuce --store $(STORES)/states --compared experiments/results/compare --out experiments/results/lettuce
 
-# Where systems are good and fail, from the scores that are in docs/results: make breakdown RAGTRUTH=folder. No model is read.
+# Where systems are good and fail, from the scores that are in experiments/results: make breakdown RAGTRUTH=folder. No model is read.
 breakdown: $(VENV)/.installed ## make experiments/results/breakdown from stored scores and RAGTruth
 	$(BIN)/python -m experiments breakdown $(RAGTRUTH) --compared experiments/results/compare --study experiments/results/detector/results.json \
 		--out experiments/results/breakdown

@@ -135,12 +135,6 @@ PROMPT_FEATURES: dict[str, PromptFeature] = {one.name: one for one in _PROMPT}
 POOLED = tuple(name for name in TOKEN_FEATURES if name != "position")
 """A pooled position would reveal the length only."""
 
-RESPONSE_FEATURES = (
-    *(f"{name}: {pooling}" for name in POOLED for pooling in POOLINGS),
-    *(f"R_prompt: {name}" for name in PROMPT_FEATURES),
-)
-"""All names: every token feature pooled, and those of R_prompt."""
-
 
 def response_features(record: Record) -> dict[str, float]:
     """Every pooled token feature, `NAME: POOLING`, those of R_prompt and of sentences where they are there.

@@ -115,6 +115,7 @@ def erase(id: str, database: str, key: Path | None) -> None:
 @click.option(
     "--public", is_flag=True, help="Print the public key instead, and make the key where there is none."
 )
+@click.option("--json", is_flag=True, hidden=True, expose_value=False)  # what it prints is JSON
 def checkpoint(database: str, key: Path | None, public: bool) -> None:
     """Sign the end of the log, and print that to be kept elsewhere.
 

@@ -156,7 +156,7 @@ def train(
     Features are extracted into the store first; then the detector is cross-validated with folds grouped
     by source, fitted on all rows, and written with its card. Safe to interrupt: running it again resumes
     after the last finished fold. Use at least 200 labelled responses, some of them with hallucinated
-    spans: fewer have not been tried, and more are better (experiments/results/detector).
+    spans: fewer have not been tried, and more are better.
 
     \b
     Examples:

@@ -173,7 +173,7 @@ class Checkpoint(BaseModel):
             checkpoint = cls.model_validate(parse(text))
         except ValueError as error:
             raise InputError(
-                "not a checkpoint; give what `lrp4rag audit checkpoint --json` printed", field="checkpoint"
+                "not a checkpoint; give what `lrp4rag audit checkpoint` printed", field="checkpoint"
             ) from error
         if not checkpoint.signed:
             raise InputError("its signature is not of the key that it names: changed", field="checkpoint")

@@ -12,7 +12,7 @@ from lrp4rag.claims.words import content_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
 from lrp4rag.guard.checks.facts.find import Fact, facts_of
 from lrp4rag.guard.checks.facts.places import Places
-from lrp4rag.guard.checks.facts.score import Score, contradictions_of, score, sentence_of, suspect_spans
+from lrp4rag.guard.checks.facts.scoring import Score, contradictions_of, score, sentence_of, suspect_spans
 from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.util.text import one_line
 
