@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def _page(
     show. The page links to pages of the documentation where they stand beside it."""
 
     def docs(title: str, page: str, place: str = "") -> Markdown:
-        there = (out.resolve().parents[2] / "docs" / page).is_file()
+        there = Path(normpath(out.resolve() / "../../../docs" / page)).is_file()  # `out` is made later
         if not there:
             return Markdown(f"{title}, docs/{page} of lrp4rag")
         return Markdown(f"[{title}](../../../docs/{page}{place})")
