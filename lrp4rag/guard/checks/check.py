@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lrp4rag.source import Source
 
@@ -34,6 +34,9 @@ class CheckInput:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     deadline: float = float("inf")
     """Of `time.monotonic`."""
+    memory: dict[tuple[str, int], Any] = field(default_factory=dict)
+    """What a check has found in a passage, by the names of the check and the passage's number; the inputs of
+    one stream's sentences share it."""
 
     def tick(self) -> None:
         """Raises `OverBudget` past the deadline. Every loop of a check over something that a request can make

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
@@ -105,7 +104,10 @@ class Planted:
         for number, source in enumerate(inputs.sources):
             inputs.tick()
             text = whole(source.text[:LONGEST])
-            if (order := _order_in(text)) is not None:
+            key = (self.name, number)
+            if key not in inputs.memory:
+                inputs.memory[key] = _order_in(text)
+            if (order := inputs.memory[key]) is not None:
                 orders[number] = _reach(text, order)
                 quoted[number] = one_line(text[slice(*order)], QUOTED)
         if not orders:
@@ -123,10 +125,8 @@ class Planted:
         ]
 
 
-@lru_cache(256)
 def _order_in(text: str) -> Span | None:
-    """Return the first order to models, however it is disguised. It is asked again for each sentence of a
-    stream."""
+    """Return the first order to models, however it is disguised."""
     read = plain(text)
     letters = squeezed(read.text)
     orders = [match.span() for match in [_ORDERS.search(read.text)] if match is not None]

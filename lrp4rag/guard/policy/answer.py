@@ -98,6 +98,7 @@ class GuardedAnswer:
         self._due: deque[Pending] = deque()
         self._pending: Pending | None = None
         self._notice = ""
+        self._memory: dict[tuple[str, int], Any] = {}
         wanted = {CHECK_OF[kind] for kind in IN_STREAMS}
         self._checks = {name: check for name, check in policy.enabled_checks.items() if name in wanted}
         self.unfit = assess_passages(policy, question, self.sources)
@@ -140,7 +141,7 @@ class GuardedAnswer:
         assert self._reading is not None
         piece, followed = pending
         judged = self._reading.judge(piece, followed=followed)
-        given = CheckInput(self.question, self.sources, piece.text)
+        given = CheckInput(self.question, self.sources, piece.text, memory=self._memory)
         checked = run_checks(self._checks, given, budget=self.policy.budget)
         ruled = rule_of(self.policy, checked, *IN_STREAMS)
         decided = strictest([self._by_status(judged), *([] if ruled is None else [ruled])])
