@@ -9,7 +9,7 @@ from experiments.tokens.features import TOKEN_FEATURES
 from experiments.tokens.states import PartOfState
 from experiments.tokens.table import TokenTable
 from experiments.tokens.text import TEXT_FEATURES
-from lrp4rag.features.blocks import BLOCKS as OF_PLAIN_PASSES
+from lrp4rag.features import blocks as plain_blocks
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.util.errors import InputError
@@ -25,7 +25,7 @@ LIKELIHOOD = ("log-probability", "entropy", "log rank")
 QUICK = tuple(name for name in ALONE if name not in (*BY_SEGMENT, *PROVENANCE, "gain"))
 
 BLOCKS: dict[str, Block] = {
-    **OF_PLAIN_PASSES,
+    **plain_blocks.BLOCKS,
     "signals": TokenTable(features=ALONE),
     "quick": TokenTable(features=QUICK, profiles=("lookback",)),
     "segments": TokenTable(
@@ -51,15 +51,8 @@ FAST_BLOCKS = ("quick", "state")
 
 
 def blocks_named(names: Iterable[str]) -> dict[str, Block]:
-    """Raises `InputError` for an unknown name, or none."""
-    chosen = {}
-    for name in names:
-        if name not in BLOCKS:
-            raise InputError(f"unknown block '{name}'; choose from {', '.join(BLOCKS)}")
-        chosen[name] = BLOCKS[name]
-    if not chosen:
-        raise InputError(f"name at least one block of features: {', '.join(BLOCKS)}")
-    return chosen
+    """Return blocks of either kind by name; raises as that of the product."""
+    return plain_blocks.blocks_named(names, BLOCKS)
 
 
 def parts_of(blocks: Mapping[str, Block]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -36,13 +36,13 @@ PLAIN_BLOCKS = ("plain", "around")
 """The blocks of the bundled detector."""
 
 
-def blocks_named(names: Iterable[str]) -> dict[str, Block]:
-    """Return blocks by name; raises `InputError` for an unknown name, or none."""
+def blocks_named(names: Iterable[str], blocks: Mapping[str, Block] = BLOCKS) -> dict[str, Block]:
+    """Return those of some `blocks` with these names; raises `InputError` for an unknown name, or none."""
     chosen = {}
     for name in names:
-        if name not in BLOCKS:
-            raise InputError(f"unknown block '{name}'; choose from {', '.join(BLOCKS)}")
-        chosen[name] = BLOCKS[name]
+        if name not in blocks:
+            raise InputError(f"unknown block '{name}'; choose from {', '.join(blocks)}")
+        chosen[name] = blocks[name]
     if not chosen:
-        raise InputError(f"name at least one block of features: {', '.join(BLOCKS)}")
+        raise InputError(f"name at least one block of features: {', '.join(blocks)}")
     return chosen
