@@ -103,13 +103,11 @@ class Planted:
         quoted: dict[int, str] = {}
         for number, source in enumerate(inputs.sources):
             inputs.tick()
-            text = whole(source.text[:LONGEST])
             key = (self.name, number)
             if key not in inputs.memory:
-                inputs.memory[key] = _order_in(text)
-            if (order := inputs.memory[key]) is not None:
-                orders[number] = _reach(text, order)
-                quoted[number] = one_line(text[slice(*order)], QUOTED)
+                inputs.memory[key] = _planted_in(whole(source.text[:LONGEST]))
+            if (planted := inputs.memory[key]) is not None:
+                orders[number], quoted[number] = planted
         if not orders:
             return []
         return [
@@ -123,6 +121,12 @@ class Planted:
             )
             for start, end, passage in resting_on(inputs, orders)
         ]
+
+
+def _planted_in(text: str) -> tuple[Span, str] | None:
+    """Return the reach of a passage's first order to models, and its words; None without an order."""
+    order = _order_in(text)
+    return None if order is None else (_reach(text, order), one_line(text[slice(*order)], QUOTED))
 
 
 def _order_in(text: str) -> Span | None:
