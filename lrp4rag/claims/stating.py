@@ -8,6 +8,7 @@ from typing import Literal
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.value import NUMERIC, Value
+from lrp4rag.util.text import encodable
 
 Stating = Literal["a claim", "an aside", "nothing"]
 
@@ -72,8 +73,6 @@ _ELSEWHERE = re.compile(
 )
 
 
-_HALVES = re.compile("[\ud800-\udfff]")
-"""Halves of surrogate pairs, which nothing can encode."""
 _LINE_END = re.compile("[\n\r\v\f\x85\u2028\u2029]")
 
 
@@ -107,7 +106,7 @@ def stating(text: str, *, followed: bool = False) -> Stating:
     aside": a question, an offer, a lead-in, which can hold a claim and seldom does. That the passages tell
     nothing is a claim too.
     """
-    text = _HALVES.sub("\ufffd", text)
+    text = encodable(text)
     body = text[without_marker(text) :]
     plain = body.strip(_MARKUP).replace("\u2019", "'")
     words = re.findall(r"[\w']+", plain.lower())

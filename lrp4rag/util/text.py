@@ -37,6 +37,7 @@ _INSIDE: re.Pattern[str] = regex.compile(
     """,
     regex.VERBOSE,
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER_AT_END = re.compile(r"(?:\A|\s)\S*\d\s*\Z")
 # Of a URL: what stands before "@" in its host's part, and the query.
 _SECRETS = re.compile(r"(?<=://)[^/?#]*@|\?.*", re.DOTALL)
@@ -149,6 +150,11 @@ def clipped(text: str, limit: int) -> str:
 def exact(text: str) -> str:
     """Return a plain str: subclasses can have methods of their own, such as markup that nothing escapes."""
     return str.__str__(text)
+
+
+def encodable(text: str) -> str:
+    """Replace each lone surrogate, which nothing can encode, by a replacement character; as long."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def surrogate_in(text: str) -> int | None:

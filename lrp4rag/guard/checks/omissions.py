@@ -10,15 +10,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.claims import Value, agree, comparable, find_values
+from lrp4rag.claims.clauses import Span
+from lrp4rag.claims.conditions import Statement, grants, has_sign, statements
+from lrp4rag.claims.places import Places
 from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import content_words, stop_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
-from lrp4rag.guard.checks.facts.clauses import Span
-from lrp4rag.guard.checks.facts.conditions import Statement, grants, has_sign, statements
 from lrp4rag.guard.checks.facts.find import stated
-from lrp4rag.guard.checks.facts.places import Places
-from lrp4rag.guard.checks.facts.whole import whole
-from lrp4rag.util.text import WORD, one_line, words_of
+from lrp4rag.util.text import WORD, encodable, one_line, words_of
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Verdict
@@ -86,7 +85,7 @@ class Omissions:
     def __call__(self, inputs: CheckInput) -> list[Finding]:
         if inputs.response is None or not inputs.sources:
             return []
-        question, response = whole(inputs.question), whole(inputs.response)
+        question, response = encodable(inputs.question), encodable(inputs.response)
         places = Places([source.text for source in inputs.sources], inputs.tick)
         said, asked = _said(f"{question}\n{response}"), _forms(question)
         found: dict[tuple[int, Span], Finding] = {}

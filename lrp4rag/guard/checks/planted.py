@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lrp4rag.claims.clauses import Span
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
-from lrp4rag.guard.checks.facts.clauses import Span
-from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.guard.checks.plain import plain, squeezed
 from lrp4rag.guard.checks.resting import resting_on
 from lrp4rag.util.sentences import sentences_in
-from lrp4rag.util.text import one_line
+from lrp4rag.util.text import encodable, one_line
 
 _ASSISTANT = "ai|llm|chatbot|(?:language |ai )model|ai assistant|guardrail|verifier|grader"
 _MODEL = rf"(?:{_ASSISTANT}|detector)s?"
@@ -105,7 +104,7 @@ class Planted:
             inputs.tick()
             key = (self.name, number)
             if key not in inputs.memory:
-                inputs.memory[key] = _planted_in(whole(source.text[:LONGEST]))
+                inputs.memory[key] = _planted_in(encodable(source.text[:LONGEST]))
             if (planted := inputs.memory[key]) is not None:
                 orders[number], quoted[number] = planted
         if not orders:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lrp4rag.claims import Value, agree, find_values
+from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import stem
 from lrp4rag.guard.checks.check import CheckInput
-from lrp4rag.guard.checks.facts.clauses import Span
 from lrp4rag.guard.checks.facts.find import stated
-from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.guard.checks.plain import plain
 from lrp4rag.util.sentences import sentences_in
-from lrp4rag.util.text import words_of
+from lrp4rag.util.text import encodable, words_of
 
 SAME_WORDS, MORE_LIKE = 0.6, 0.15
 """How much alike a sentence and one of a passage are, and by how much more than any that holds, where no
@@ -29,14 +28,14 @@ LONG = 2000
 def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
     """(start, end, passage) of each sentence of the response that says what only some characters of some
     passages have: their values, or nearly their words."""
-    text = whole(inputs.response or "")
+    text = encodable(inputs.response or "")
     inside, outside = list[Stretch](), list[Stretch]()
     for number, source in enumerate(inputs.sources):
         first, last = spans.get(number, (0, 0))
-        for start, end in sentences_in(whole(source.text)):
+        for start, end in sentences_in(encodable(source.text)):
             inputs.tick()
             among = inside if start < last and first < end else outside
-            among.append(Stretch(number, plain(whole(source.text[start:end][:LONG])).text))
+            among.append(Stretch(number, plain(encodable(source.text[start:end][:LONG])).text))
     for start, end in stated(text, inputs.tick):
         inputs.tick()
         passage = _resting(Stretch(-1, plain(text[start:end][:LONG]).text), inside, outside)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from benchmarks.checks.__main__ import omission_figures
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.guard.checks.check import CheckInput, Finding
-from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.guard.checks.omissions import Omissions
 from lrp4rag.source import Source
+from lrp4rag.util.text import encodable
 
 REMOTE = "Employees may work remotely up to 3 days per week, subject to manager approval and documentation."
 
@@ -182,7 +182,7 @@ PIECES = [
 @given_texts(*[st.text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join)] * 3)
 def test_any_text_has_an_answer_and_places_are_exact(question: str, passage: str, answer: str) -> None:
     for found in look(answer, passage, question=question):
-        assert found.details["condition"] == whole(passage)[slice(*place_of(found))]
+        assert found.details["condition"] == encodable(passage)[slice(*place_of(found))]
         assert answer[found.start : found.end].strip()
         assert len(found.words) < 200
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from lrp4rag.guard.checks.conflicts.statements import Statement
+from lrp4rag.claims.statements import Statement
 
 COMMON = 64
 """In how many sentences a word may be to find partners by: what stands in more tells nothing apart."""

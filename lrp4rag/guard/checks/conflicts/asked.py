@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from lrp4rag.claims.extents import Extent, alike, differ, extents
 from lrp4rag.claims.polarity import find_polarity, opposed
+from lrp4rag.claims.slots import Span
+from lrp4rag.claims.statements import Statement, Token
 from lrp4rag.claims.units import CURRENCIES
 from lrp4rag.claims.value import NUMERIC, Value
 from lrp4rag.guard.checks.conflicts.disagreements import Disagreement, with_verb
 from lrp4rag.guard.checks.conflicts.documents import are_siblings, are_versions
-from lrp4rag.guard.checks.conflicts.extents import Extent, alike, differ, extents
 from lrp4rag.guard.checks.conflicts.narrowed import MEASURES, beginnings, of_the_same
-from lrp4rag.guard.checks.conflicts.slots import Span
-from lrp4rag.guard.checks.conflicts.statements import Statement, Token
 from lrp4rag.source import Source
 
 LEAST = 2

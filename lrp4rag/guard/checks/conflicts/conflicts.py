@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lrp4rag.claims.slots import Span
+from lrp4rag.claims.statements import Statement, statements
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
 from lrp4rag.guard.checks.conflicts.alignment import aligned
 from lrp4rag.guard.checks.conflicts.asked import asked_for
@@ -18,8 +20,6 @@ from lrp4rag.guard.checks.conflicts.documents import (
     names_one,
     newer,
 )
-from lrp4rag.guard.checks.conflicts.slots import Span
-from lrp4rag.guard.checks.conflicts.statements import Statement, statements
 from lrp4rag.guard.checks.conflicts.touched import touched
 from lrp4rag.source import Source
 from lrp4rag.util.text import one_line
@@ -46,9 +46,9 @@ class Conflicts:
     def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the passages. `start` and `end` are of what the response says of a conflict, None
         where it does not touch it. Raises `OverBudget`."""
-        response = statements([Source(inputs.response or "")], inputs.tick)
-        asked = statements([Source(inputs.question)], inputs.tick)
-        some = statements(inputs.sources, inputs.tick)
+        response = statements([inputs.response or ""], inputs.tick)
+        asked = statements([inputs.question], inputs.tick)
+        some = statements([source.text for source in inputs.sources], inputs.tick)
         found: list[Finding] = []
         for (one, other), spans in self._disagreements(inputs, some):
             inputs.tick()

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lrp4rag.claims.extents import Extent, alike, differ, extents, same
 from lrp4rag.claims.polarity import find_polarity, opposed, opposites
+from lrp4rag.claims.slots import Side, Span, same_slot
+from lrp4rag.claims.statements import Statement
 from lrp4rag.claims.value import Value
-from lrp4rag.guard.checks.conflicts.extents import Extent, alike, differ, extents, same
-from lrp4rag.guard.checks.conflicts.slots import Side, Span, same_slot
-from lrp4rag.guard.checks.conflicts.statements import Statement
 
 _QUALIFIES_WORDS = """
 with without if unless first last some no same different more less most least over under above below upper

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 
-from lrp4rag.guard.checks.conflicts.statements import Statement
+from lrp4rag.claims.statements import Statement
 from lrp4rag.util.errors import InputError
 
 Scorer = Callable[[str, str], float]

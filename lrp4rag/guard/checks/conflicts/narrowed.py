@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from lrp4rag.claims.slots import CLAUSE, Span
+from lrp4rag.claims.statements import Statement, Token
 from lrp4rag.claims.units import UNITS
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import stem
 from lrp4rag.guard.checks.conflicts.disagreements import Disagreement
-from lrp4rag.guard.checks.conflicts.slots import CLAUSE, Span
-from lrp4rag.guard.checks.conflicts.statements import Statement, Token
 
 BEGINNING = 4
 """Letters at the beginning of a stem by which words of one family are known: "give", "given"."""

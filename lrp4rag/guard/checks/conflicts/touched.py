@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lrp4rag.claims.extents import Extent, alike, differ, extents
 from lrp4rag.claims.polarity import find_polarity
-from lrp4rag.guard.checks.conflicts.extents import Extent, alike, differ, extents
-from lrp4rag.guard.checks.conflicts.slots import Span
-from lrp4rag.guard.checks.conflicts.statements import Statement
+from lrp4rag.claims.slots import Span
+from lrp4rag.claims.statements import Statement
 
 NEAR = 0.5
 """The part of the words that a response and a side of a conflict share, from which it speaks of it; half

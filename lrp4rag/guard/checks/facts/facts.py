@@ -8,13 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.claims import find_values
+from lrp4rag.claims.places import Places
 from lrp4rag.claims.words import content_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
 from lrp4rag.guard.checks.facts.find import Fact, facts_of
-from lrp4rag.guard.checks.facts.places import Places
 from lrp4rag.guard.checks.facts.scoring import Score, contradictions_of, score, sentence_of, suspect_spans
-from lrp4rag.guard.checks.facts.whole import whole
-from lrp4rag.util.text import one_line
+from lrp4rag.util.text import encodable, one_line
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
@@ -72,7 +71,7 @@ class _Passages:
         if told:
             return told[0]
         response = self._inputs.response or ""
-        text = whole(" ".join(response[start:end] for start, end in fact.stretches))
+        text = encodable(" ".join(response[start:end] for start, end in fact.stretches))
         resting = self._places.resting(content_words(text), find_values(text))
         return self._places.index.places[resting[0][0]].passage if resting else None
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims import Value, find_values
+from lrp4rag.claims.clauses import Clause, Span, clauses
 from lrp4rag.claims.stating import is_heading, states_nothing, without_marker
 from lrp4rag.claims.value import NUMERIC
-from lrp4rag.guard.checks.facts.clauses import Clause, Span, clauses
-from lrp4rag.guard.checks.facts.whole import whole
 from lrp4rag.util.sentences import sentences_in
-from lrp4rag.util.text import blanked
+from lrp4rag.util.text import blanked, encodable
 
 _NUMBERED = re.compile(
     r"(?:passage|section|article|chapter|step|page|figure|table|form|paragraph|no\.|number|version) ?\Z",
@@ -41,7 +40,7 @@ class Fact:
 def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fact]:
     """Return the claims of a response, in its order; a sentence that states nothing has none. `tick` is
     called in every loop, and may raise."""
-    text = whole(response)
+    text = encodable(response)
     sentences = sentences_in(text)
     text = blanked(text, _CITED)  # is no part of what is stated
     found: list[Fact] = []
@@ -61,7 +60,7 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
 
 def stated(response: str, tick: Callable[[], None] = lambda: None) -> list[Span]:
     """(start, end) of the sentences that state something: those that have a fact."""
-    sentences = sentences_in(whole(response))
+    sentences = sentences_in(encodable(response))
     return [sentences[number] for number in sorted({fact.sentence for fact in facts_of(response, tick)})]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lrp4rag.claims import find_values
+from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.words import content_words
-from lrp4rag.guard.checks.facts.clauses import Span
 from lrp4rag.guard.checks.facts.find import Fact
-from lrp4rag.guard.checks.facts.whole import whole
+from lrp4rag.util.text import encodable
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
@@ -71,6 +71,6 @@ def _spans(verdict: Verdict, stretch: Span) -> Iterator[SuspectSpan]:
         span = spans[number]
         if span.start >= end:
             return
-        shared = whole(span.text[max(start - span.start, 0) : end - span.start])
+        shared = encodable(span.text[max(start - span.start, 0) : end - span.start])
         if content_words(shared) or find_values(shared):
             yield span

@@ -12,17 +12,14 @@ from lrp4rag.claims.find import find_values
 from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value, without_overlaps
 from lrp4rag.claims.words import stem, stop_words
-from lrp4rag.source import Source
 from lrp4rag.util.sentences import sentences_in
-from lrp4rag.util.text import WORD, normal
+from lrp4rag.util.text import WORD, encodable, normal
 
 LONGEST = 1000
 """Characters of a sentence that is read: longer ones are tables or no language."""
 CONTEXT = 20_000
 """Characters of a passage that tell which of its words are common (see `find_values`)."""
 
-_HALF = re.compile("[\ud800-\udfff]")
-"""Lone surrogates, which no sentence splitter reads; what replaces them is as long."""
 _LABEL = re.compile(r"[A-Z]|[IVX]+")
 _ONCE = re.compile(r"\bonce(?= only\b|[.;,)]|\Z)", re.IGNORECASE)
 _ORDINALS_WORDS = """
@@ -100,14 +97,14 @@ class Statement:
         return tuple(sorted(without_overlaps(found), key=lambda one: one.start))
 
 
-def statements(sources: Sequence[Source], tick: Callable[[], None]) -> list[Statement]:
+def statements(passages: Sequence[str], tick: Callable[[], None]) -> list[Statement]:
     """Return all sentences of all passages, up to their first `LONGEST` characters. Only the words are read
     yet."""
-    return [one for number, source in enumerate(sources) for one in _of_passage(number, source.text, tick)]
+    return [one for number, text in enumerate(passages) for one in _of_passage(number, text, tick)]
 
 
 def _of_passage(number: int, text: str, tick: Callable[[], None]) -> Iterator[Statement]:
-    text = _HALF.sub("\ufffd", text)
+    text = encodable(text)
     context = Surroundings(text[:CONTEXT])
     heading = before = ""
     tick()

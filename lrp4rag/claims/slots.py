@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lrp4rag.guard.checks.conflicts.statements import Statement, Token
+from lrp4rag.claims.statements import Statement, Token
 
 Span = tuple[int, int]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from lrp4rag.claims import Value, agree
 from lrp4rag.claims.index import Index, Place
-from lrp4rag.guard.checks.facts.whole import whole
+from lrp4rag.claims.value import Value, agree
+from lrp4rag.util.text import encodable
 
 FREQUENT = 200
 """A word is looked up in so many sentences at most: what stands in more tells few apart."""
@@ -21,7 +21,7 @@ class Places:
     """The sentences of passages by their words: a look-up costs no more where there are many."""
 
     def __init__(self, passages: Sequence[str], tick: Callable[[], None]) -> None:
-        self._passages = [whole(passage) for passage in passages]
+        self._passages = [encodable(passage) for passage in passages]
         self.index = Index(self._passages)
         self._by_word: dict[str, list[int]] = defaultdict(list)
         for number, place in enumerate(self.index.places):

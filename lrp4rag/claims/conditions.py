@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lrp4rag.claims.clauses import Span
+from lrp4rag.claims.verbs import ADVERBS, FINITE, PLAIN
 from lrp4rag.claims.words import content_words
-from lrp4rag.guard.checks.facts.clauses import Span
-from lrp4rag.guard.checks.facts.verbs import ADVERBS, FINITE, PLAIN
 
 _PERMISSION = (
     "(?:approval|consent|permission|notice|agreement|authori[sz]ation|receipt|proof|certificate|prescription"

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import regex
 
-from lrp4rag.claims import Value
-from lrp4rag.guard.checks.facts.verbs import ADVERBS, CONJUNCTIONS, finite_verbs
+from lrp4rag.claims.value import Value
+from lrp4rag.claims.verbs import ADVERBS, CONJUNCTIONS, finite_verbs
 
 Span = tuple[int, int]
 
