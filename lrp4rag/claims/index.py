@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.surroundings import Surroundings
@@ -19,16 +20,22 @@ NEIGHBOUR = 0.5
 """Weight of a word that stands in the sentence before or after."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Place:
-    """A sentence of a passage (counted from 0): its characters there, its content words, and its values,
-    whose characters are the passage's."""
+    """A sentence of a passage (counted from 0): its characters there, its `text` and its content words."""
 
     passage: int
     start: int
     end: int
+    text: str
     words: frozenset[str]
-    values: tuple[Value, ...]
+    around: Surroundings = field(repr=False)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """Its values, whose characters are the passage's; they are looked for when asked for, since that
+        takes longer than all else."""
+        return tuple(value.shifted(self.start) for value in find_values(self.text, self.around))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +51,33 @@ class Index:
     """The sentences of passages, and how rare their words are among them."""
 
     def __init__(self, passages: Sequence[str]) -> None:
-        context = Surroundings(" ".join(passages))
+        around = Surroundings(" ".join(passages))
         self.places = [
-            _place(number, passage, span, context)
+            Place(number, start, end, passage[start:end], content_words(passage[start:end]), around)
             for number, passage in enumerate(passages)
-            for span in sentences_in(passage)
+            for start, end in sentences_in(passage)
         ]
-        self._frequency = Counter(word for place in self.places for word in place.words)
+        self._standing = defaultdict[str, list[int]](list)
+        for number, place in enumerate(self.places):
+            for word in place.words:
+                self._standing[word].append(number)
 
     def rarity(self, word: str) -> float:
         """Inverse document frequency over sentences; highest for a word that no passage has."""
-        return math.log((len(self.places) + 1) / (self._frequency[word] + 0.5))
+        return math.log((len(self.places) + 1) / (len(self._standing.get(word, ())) + 0.5))
 
     def similarities(self, words: Iterable[str]) -> list[float]:
         """Return the proportion of the content words that each place has, 0 to 1, weighted by rarity; its
         neighbours count half. The order of the words, which sets do not have, makes no difference."""
         wanted = {word: max(self.rarity(word), 0.1) for word in words}
-        total = math.fsum(wanted.values())
-        if not total:
-            return [0.0] * len(self.places)
-        return [
-            math.fsum(weight * self._presence(word, number) for word, weight in wanted.items()) / total
-            for number in range(len(self.places))
-        ]
+        total, similarities = math.fsum(wanted.values()), [0.0] * len(self.places)
+        parts = defaultdict[int, list[float]](list)
+        for word, weight in wanted.items():
+            for number, presence in self._presence(word).items():
+                parts[number].append(weight * presence)
+        for number, weights in parts.items():
+            similarities[number] = math.fsum(weights) / total
+        return similarities
 
     def occurrences(self, value: Value, similarities: Sequence[float]) -> list[Occurrence]:
         """Return all comparable values of the passages, the most similar surroundings first."""
@@ -78,15 +89,17 @@ class Index:
         ]
         return sorted(occurrences, key=lambda candidate: -candidate.similarity)
 
-    def _presence(self, word: str, number: int) -> float:
-        if word in self.places[number].words:
-            return 1.0
+    def _presence(self, word: str) -> dict[int, float]:
+        """Return how much of a word the places have that have it, or a neighbour in their passage."""
+        standing = self._standing.get(word, ())
+        near = (neighbour for number in standing for neighbour in self.beside(number))
+        return dict.fromkeys(near, NEIGHBOUR) | dict.fromkeys(standing, 1.0)
+
+    def beside(self, number: int) -> list[int]:
+        """Return the places before and after one, those of its passage."""
         passage = self.places[number].passage
-        for neighbour in (number - 1, number + 1):
-            near = 0 <= neighbour < len(self.places) and self.places[neighbour].passage == passage
-            if near and word in self.places[neighbour].words:
-                return NEIGHBOUR
-        return 0.0
+        numbers = (one for one in (number - 1, number + 1) if 0 <= one < len(self.places))
+        return [one for one in numbers if self.places[one].passage == passage]
 
 
 def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
@@ -111,10 +124,3 @@ def rivals(value: Value, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
         elif not any(agree(occurrence.value, rival.value) for rival in distinct[:_COMPARED]):
             distinct.append(occurrence)
     return distinct
-
-
-def _place(number: int, passage: str, span: tuple[int, int], context: Surroundings) -> Place:
-    start, end = span
-    text = passage[start:end]
-    values = tuple(value.shifted(start) for value in find_values(text, context))
-    return Place(number, start, end, content_words(text), values)
