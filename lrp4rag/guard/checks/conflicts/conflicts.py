@@ -31,14 +31,12 @@ Pair = tuple[Statement, Statement]
 class Conflicts:
     """Statements that are equal but for a value: "10 days" in a passage, "14 days" in another.
 
-    `share` is the part of the rarer words (0 to 1) that two sentences must share to be compared, `most` how
-    many conflicts are told, and `entailment` the hub id or folder of a model for natural language inference,
-    which finds what no value tells; None for none. Loading it can raise `InputError`.
+    `share` is the part of the rarer words (0 to 1) that two sentences must share to be compared, and `most`
+    how many conflicts are told.
     """
 
     share: float = 0.25
     most: int = 20
-    entailment: str | None = None
 
     name: ClassVar[str] = "conflicts"
     needs: ClassVar[frozenset[Need]] = frozenset()
@@ -73,7 +71,6 @@ class Conflicts:
     ) -> Iterator[tuple[Pair, Disagreement]]:
         """Yield each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
-        unequal: list[Pair] = []
         pairs = list(aligned(some, self.share, inputs.tick))
         for one, other in _without_repeated(pairs):
             inputs.tick()
@@ -84,17 +81,11 @@ class Conflicts:
                 one, other, strict=are_of_one_text(first, second), several=are_versions(first, second)
             )
             if spans is None:
-                unequal.append((one, other))
                 continue
             values = (one.text[slice(*spans.one)].casefold(), other.text[slice(*spans.other)].casefold())
             if (one.passage, other.passage, *values) not in seen:
                 seen.add((one.passage, other.passage, *values))
                 yield (one, other), spans
-        if self.entailment is not None and unequal:
-            from lrp4rag.guard.checks.conflicts.entailment import contradicting
-
-            for one, other in contradicting(self.entailment, unequal, inputs.tick):
-                yield (one, other), Disagreement((0, len(one.text)), (0, len(other.text)))
 
 
 def _without_repeated(pairs: list[Pair]) -> Iterator[Pair]:
