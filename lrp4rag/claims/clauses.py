@@ -12,6 +12,7 @@ import regex
 
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.verbs import ADVERBS, CONJUNCTIONS, finite_verbs
+from lrp4rag.claims.words import word_set
 
 Span = tuple[int, int]
 
@@ -24,108 +25,37 @@ _TOKEN: re.Pattern[str] = regex.compile(
 )
 """Words with their accents, acronyms with all of their full stops, and signs."""
 _RELATIVE = frozenset(["which", "who", "whose", "whom", "where"])
-_STRONG = frozenset(
-    [
-        "unless",
-        "except",
-        "because",
-        "although",
-        "though",
-        "whereas",
-        "while",
-        "provided",
-        "excluding",
-        "including",
-    ]
+_STRONG = word_set(
+    """
+    unless except because although though whereas while provided excluding including
+    """
 )
 """They begin a clause that states something of its own."""
-_WEAK = frozenset(["if", "when", "once", "until", "after", "before", "as", "since"])
+_WEAK = word_set("if when once until after before as since")
 """They begin a clause that is a part of the statement, unless it has an amount."""
 _PHRASES = {
     ("subject", "to"), ("as", "long"), ("only", "if"), ("so", "that"), ("on", "condition"), ("only", "when"),
 }  # fmt: skip
 _NEEDS_VERB = frozenset(["because", "although", "though", "whereas", "while"])
 _CONDITIONS = frozenset(["if", "when", "once", "unless"])
-_PREPOSITIONS = frozenset(
-    [
-        "at",
-        "within",
-        "after",
-        "before",
-        "by",
-        "for",
-        "with",
-        "from",
-        "in",
-        "on",
-        "to",
-        "over",
-        "under",
-        "until",
-        "since",
-        "above",
-        "below",
-        "per",
-        "plus",
-        "during",
-        "between",
-        "through",
-        "into",
-    ]
+_PREPOSITIONS = word_set(
+    """
+    at within after before by for with from in on to over under until since above below per plus during
+    between through into
+    """
 )
-_APPROXIMATE = frozenset(
-    [
-        "up",
-        "at",
-        "least",
-        "most",
-        "about",
-        "approximately",
-        "around",
-        "roughly",
-        "only",
-        "more",
-        "less",
-        "than",
-        "no",
-        "later",
-        "earlier",
-        "another",
-        "further",
-        "the",
-        "a",
-        "an",
-        "first",
-        "last",
-        "next",
-        "maximum",
-        "minimum",
-        "not",
-    ]
+_APPROXIMATE = word_set(
+    """
+    up at least most about approximately around roughly only more less than no later earlier another further
+    the a an first last next maximum minimum not
+    """
 )
 _BEFORE_AMOUNT = _PREPOSITIONS | _APPROXIMATE
-_INTERJECTIONS = frozenset(
-    [
-        "yes",
-        "no",
-        "however",
-        "also",
-        "additionally",
-        "furthermore",
-        "moreover",
-        "therefore",
-        "finally",
-        "first",
-        "second",
-        "third",
-        "then",
-        "overall",
-        "sure",
-        "note",
-        "according",
-        "based",
-        "to",
-    ]
+_INTERJECTIONS = word_set(
+    """
+    yes no however also additionally furthermore moreover therefore finally first second third then overall
+    sure note according based to
+    """
 )
 _RANGES = re.compile(r"(?i)\.?\s*(?:to|-|\u2013|until|till|through|or|of|out of|in|/|x|\u00d7|per|by)?\s*")
 _MORE = re.compile(r"(?i)\s*[,.]?\s*(?:and|or|to|[-\u2013])?\s*")

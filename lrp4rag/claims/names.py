@@ -13,7 +13,7 @@ from lrp4rag.claims.quantities import UNIT
 from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.units import CURRENCIES, UNITS
 from lrp4rag.claims.value import Value
-from lrp4rag.claims.words import stop_words
+from lrp4rag.claims.words import stop_words, word_set
 from lrp4rag.util.sentences import sentences_in
 
 _IN_WORD = r"[\w\u0300-\u036f]"
@@ -37,15 +37,16 @@ _NAME = re.compile(
 )
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9][\w-]*\b")
 _MEASURED = re.compile(r"\d+(?P<unit>[^\W\d]+\d?)")
-_SUFFIXES = {"K", "M", "B", "ST", "ND", "RD", "TH", "AM", "PM"}
+_SUFFIXES = word_set("K M B ST ND RD TH AM PM")
 _ACRONYMS = {"US", "UN", "WHO", "IT"}
-_TITLE_WORDS = """
-mr mrs ms miss dr doctor prof professor sir dame lord lady capt captain col colonel gen general lt lieutenant
-sgt sergeant rev reverend hon saint president senator chancellor queen king prince princess pope judge justice
-prime minister governor mayor the st of de del della da das dos do di du la le van von der den y e & no nr
-number
-"""
-_TITLES = frozenset(_TITLE_WORDS.split())
+_TITLES = word_set(
+    """
+    mr mrs ms miss dr doctor prof professor sir dame lord lady capt captain col colonel gen general lt
+    lieutenant sgt sergeant rev reverend hon saint president senator chancellor queen king prince princess
+    pope judge justice prime minister governor mayor the st of de del della da das dos do di du la le van von
+    der den y e & no nr number
+    """
+)
 _NO_NAMES = """
 i a an ok okay yes no based note however additionally passage passages according overall therefore finally
 unable step steps monday tuesday wednesday thursday friday saturday sunday january february march april may

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims.statements import Statement, Token
+from lrp4rag.claims.words import word_set
 
 Span = tuple[int, int]
 
@@ -15,26 +16,28 @@ SHARED = 2
 LEAST = 0.4
 """The part of both sentences' words that they must share."""
 
-_WEAK_WORDS = """
-accord advanc allow also amount apply approx automat begin begins current default detail ensur follow
-general get gets give given gives got hand have hold kindly last lasts latest limit made make makes mean
-need needs new note now number ones order paid particul pay pays person pleas possibl provid reason receiv
-requir see set simply start starts take takes taken tak total use used uses usual want within writ writt
-"""
-_WEAK = frozenset(_WEAK_WORDS.split()) - {"default", "limit", "order", "number", "person"}
+_WEAK = word_set(
+    """
+    accord advanc allow also amount apply approx automat begin begins current default detail ensur follow
+    general get gets give given gives got hand have hold kindly last lasts latest limit made make makes mean
+    need needs new note now number ones order paid particul pay pays person pleas possibl provid reason
+    receiv requir see set simply start starts take takes taken tak total use used uses usual want within writ
+    writt
+    """
+) - {"default", "limit", "order", "number", "person"}
 """Stems that another wording adds or leaves out."""
-_WRITINGS = frozenset(
-    {"writing", "written", "advance", "addition", "general", "total", "particular", "principle"}
+_WRITINGS = word_set("writing written advance addition general total particular principle")
+_RESTRICTS = word_set(
+    """
+    if when whenever unless until during on in after before for with without outside inside within except
+    while where under over at from since as only between among against
+    """
 )
-_RESTRICTS_WORDS = """
-if when whenever unless until during on in after before for with without outside inside within except while
-where under over at from since as only between among against
-"""
-_RESTRICTS = frozenset(_RESTRICTS_WORDS.split())
-_STOPS_WORDS = """
-to by is are was were be been must may can shall should will has have had or than
-"""
-_STOPS = frozenset(_STOPS_WORDS.split())
+_STOPS = word_set(
+    """
+    to by is are was were be been must may can shall should will has have had or than
+    """
+)
 CLAUSE = re.compile(r"[;:]|(?:,| (?=and|but))\s?(?:and|but|which|who|so|while|whereas)\b", re.IGNORECASE)
 
 

@@ -11,7 +11,7 @@ from lrp4rag.claims.dates import MONTHS
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value, without_overlaps
-from lrp4rag.claims.words import stem, stop_words
+from lrp4rag.claims.words import stem, stop_words, word_set
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import WORD, encodable, normal
 
@@ -22,24 +22,8 @@ CONTEXT = 20_000
 
 _LABEL = re.compile(r"[A-Z]|[IVX]+")
 _ONCE = re.compile(r"\bonce(?= only\b|[.;,)]|\Z)", re.IGNORECASE)
-_ORDINALS_WORDS = """
-first second third fourth fifth sixth seventh eighth ninth tenth
-"""
-_ORDINALS = frozenset(_ORDINALS_WORDS.split())
-_KEPT = _ORDINALS | {
-    "full",
-    "part",
-    "bill",
-    "call",
-    "system",
-    "interest",
-    "fire",
-    "bottom",
-    "top",
-    "mill",
-    "front",
-    "side",
-}
+_ORDINALS = word_set("first second third fourth fifth sixth seventh eighth ninth tenth")
+_KEPT = _ORDINALS | word_set("full part bill call system interest fire bottom top mill front side")
 """Stop words that tell one thing from another all the same."""
 _POINTS_BACK = re.compile(
     r"\W*(?:it|they|he|she|this|these|those|each|both|its|their|his|her)\b", re.IGNORECASE

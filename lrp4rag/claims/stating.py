@@ -8,6 +8,7 @@ from typing import Literal
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.value import NUMERIC, Value
+from lrp4rag.claims.words import word_set
 from lrp4rag.util.text import encodable
 
 Stating = Literal["a claim", "an aside", "nothing"]
@@ -21,27 +22,25 @@ _MARKER = re.compile(
     r"\s*(?:[-*+>\u2022\u2013\u25cf\u25aa][^\S\n]+|\(?(?:\d{1,3}|[A-Za-z](?!\.\s+[A-Z]\.))[.)](?:\s+|\Z)|#{1,6}\s+)"
 )
 _MARKUP = " \t*_#>`|\"'\u201c\u201d"
-_COURTESY = frozenset(
-    re.findall(
-        r"[\w'!]+",
-        "hello hi hey dear greetings good morning afternoon evening great question sure certainly of course "
-        "absolutely okay ok sorry i i'm we we're am are very so apologize apologise apologies my luck best "
-        "kind regards sincerely welcome you you're there all everyone for the your any this that confusion "
-        "inconvenience happy glad to help help! be would can with it sir or madam team and happily gladly "
-        "unfortunately",
-    )
+_COURTESY = word_set(
+    """
+    hello hi hey dear greetings good morning afternoon evening great question sure certainly of course
+    absolutely okay ok sorry i i'm we we're am are very so apologize apologise apologies my luck best kind
+    regards sincerely welcome you you're there all everyone for the your any this that confusion
+    inconvenience happy glad to help help! be would can with it sir or madam team and happily gladly
+    unfortunately
+    """
 )
-_POLITE = frozenset(
-    re.findall(
-        r"\w+",
-        "hello hi hey dear greetings good great sorry apologize apologise apologies regards sincerely "
-        "welcome inconvenience happy glad",
-    )
+_POLITE = word_set(
+    """
+    hello hi hey dear greetings good great sorry apologize apologise apologies regards sincerely welcome
+    inconvenience happy glad
+    """
 )
 """Words of courtesy without one of these are an answer: "You can."."""
 _ASSENT = frozenset(("sure", "certainly", "okay", "ok"))
-_VERBS = frozenset(("am", "are", "i'm", "we're", "you're", "be", "would", "can"))
-_YES_OR_NO = frozenset(("yes", "no", "yeah", "true", "false", "correct", "incorrect", "right", "wrong"))
+_VERBS = word_set("am are i'm we're you're be would can")
+_YES_OR_NO = word_set("yes no yeah true false correct incorrect right wrong")
 _SOURCES = r"(?:passage|context|document|source|information|text|article|excerpt)s?"
 _LEAD_IN = re.compile(
     rf"(?:based|relying|drawing) (?:up)?on [^.:]{{0,80}}\b{_SOURCES}\b[^.:,]{{0,40}}[.:,]?"

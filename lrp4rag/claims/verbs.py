@@ -2,98 +2,51 @@
 
 from __future__ import annotations
 
-_AUXILIARIES = """
-is are was were be has have had do does did can could may might must shall should will would cannot won't
-isn't aren't wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't mustn't shouldn't
-it's that's there's they're you're we're you'll it'll
-"""
-_FINITE = """
-accepts adds allows allowed applies applied appears became becomes began begins belongs brings brought builds
-built buys came charges closes comes connects consists contains costs covers created creates depends describes
-designed died includes included increased informs joined keeps kept knew knows lasts lasted led lies lived
-lives loses lost made makes meets met needs offers offered opens opened operates owns owed owes paid pays
-played plays prevents protects proved provides provided published reaches receives received remains rejects
-renews requires required resigned retired ranges rose rises runs ran said says sells sold serves settled
-shows spans stands started starts states stops takes took teaches tells told won went gave gets got goes grew
-held holds hosts wrote writes uses weighs weighed works worked
-"""
-_PLAIN = """
-add apply ask attach avoid bake bring buy call cancel change check choose click close collect come complete
-contact cook cover enter fill find follow get give go have hold include inform insert install join keep leave
-let live lock make meet mix obey open order pay place plug pour press provide put qualify receive register
-remain remove replace reply report request require reset return rinse run save see select send serve show sign
-start stay stir store submit take tell turn unplug use visit wait wash work write
-"""
-_BEFORE_PLAIN = {
-    *[
-        "i",
-        "you",
-        "we",
-        "they",
-        "and",
-        "or",
-        "but",
-        "then",
-        "also",
-        "never",
-        "always",
-        "please",
-        "not",
-        ",",
-        ";",
-    ]
-}
-_DETERMINERS = {
-    *[
-        "a",
-        "an",
-        "the",
-        "its",
-        "their",
-        "his",
-        "her",
-        "your",
-        "our",
-        "my",
-        "this",
-        "that",
-        "these",
-        "those",
-        "all",
-        "every",
-        "each",
-        "any",
-        "no",
-        "up",
-        "only",
-        "both",
-    ]
-}
-_AFTER_PARTICIPLE = _DETERMINERS | {
-    *["by", "in", "at", "for", "from", "to", "with", "on", "before", "after", "within", "last", "next"]
-}
+from lrp4rag.claims.words import word_set
+
+_BEFORE_PLAIN = word_set("i you we they and or but then also never always please not , ;")
+_DETERMINERS = word_set(
+    """
+    a an the its their his her your our my this that these those all every each any no up only both
+    """
+)
+_AFTER_PARTICIPLE = _DETERMINERS | word_set("by in at for from to with on before after within last next")
 CONJUNCTIONS = frozenset({"and", "or", "but", "yet", "nor"})
-ADVERBS = frozenset(
-    [
-        "also",
-        "then",
-        "not",
-        "never",
-        "only",
-        "always",
-        "therefore",
-        "usually",
-        "generally",
-        "typically",
-        "thus",
-        "still",
-        "even",
-        "often",
-    ]
+ADVERBS = word_set(
+    """
+    also then not never only always therefore usually generally typically thus still even often
+    """
 )
 
-FINITE = frozenset(_AUXILIARIES.split()) | frozenset(_FINITE.split())
-PLAIN = frozenset(_PLAIN.split())
+FINITE = word_set(
+    """
+    is are was were be has have had do does did can could may might must shall should will would cannot
+    won't isn't aren't wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't mustn't
+    shouldn't it's that's there's they're you're we're you'll it'll
+    """
+) | word_set(
+    """
+    accepts adds allows allowed applies applied appears became becomes began begins belongs brings brought
+    builds built buys came charges closes comes connects consists contains costs covers created creates
+    depends describes designed died includes included increased informs joined keeps kept knew knows lasts
+    lasted led lies lived lives loses lost made makes meets met needs offers offered opens opened operates
+    owns owed owes paid pays played plays prevents protects proved provides provided published reaches
+    receives received remains rejects renews requires required resigned retired ranges rose rises runs ran
+    said says sells sold serves settled shows spans stands started starts states stops takes took teaches
+    tells told won went gave gets got goes grew held holds hosts wrote writes uses weighs weighed works
+    worked
+    """
+)
+PLAIN = word_set(
+    """
+    add apply ask attach avoid bake bring buy call cancel change check choose click close collect come
+    complete contact cook cover enter fill find follow get give go have hold include inform insert install
+    join keep leave let live lock make meet mix obey open order pay place plug pour press provide put
+    qualify receive register remain remove replace reply report request require reset return rinse run
+    save see select send serve show sign start stay stir store submit take tell turn unplug use visit wait
+    wash work write
+    """
+)
 
 
 def finite_verbs(words: list[str]) -> list[bool]:

@@ -8,6 +8,11 @@ import re
 from lrp4rag.util.text import words_of
 
 
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a list, which white space parts."""
+    return frozenset(words.split())
+
+
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words that are not English stop words."""
     return frozenset(stem(word) for word in words_of(text) if word not in stop_words())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from lrp4rag.claims.words import word_set
 from lrp4rag.guard.checks.citations.authorities import find_authorities
 from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
 from lrp4rag.guard.checks.citations.context import in_brackets, with_marks
@@ -119,9 +120,7 @@ def _is_part_of_name(text: str, label: Label, library: Library) -> bool:
     return library.says(text[label.start : label.end] + after[0])
 
 
-_VERBLIKE = frozenset(
-    ("that", "which", "must", "will", "shall", "gave", "have", "from", "with", "when", "where")
-)
+_VERBLIKE = word_set("that which must will shall gave have from with when where")
 
 
 def _is_adjective(text: str, label: Label, after: re.Match[str] | None, library: Library) -> bool:

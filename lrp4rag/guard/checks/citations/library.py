@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from lrp4rag.claims import Value, find_values
-from lrp4rag.claims.words import content_words
+from lrp4rag.claims.words import content_words, word_set
 from lrp4rag.guard.checks.citations.citation import Part
 from lrp4rag.guard.checks.citations.labels import Label, parts_of, same_standard, within
 from lrp4rag.source import Source
@@ -20,7 +20,7 @@ _BARE = re.compile(r",? \(?(?P<version>\d{1,3}(?:\.\d{1,3}){1,3})\)?\Z")
 _MOST_PARTS = 200
 MOST = 0.6
 """Part of the content words of a quotation that a passage must have."""
-_SMALL = frozenset(("the", "a", "an", "our", "of", "on", "for", "and", "in", "to"))
+_SMALL = word_set("the a an our of on for and in to")
 
 
 class Library:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from lrp4rag.claims.words import word_set
 from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
 from lrp4rag.guard.checks.citations.context import (
     in_brackets,
@@ -19,24 +20,21 @@ from lrp4rag.guard.checks.citations.library import VERSION, Library
 from lrp4rag.guard.checks.citations.marks import find_marks, find_passages
 from lrp4rag.util.text import one_line
 
-_NOUNS = frozenset(
-    re.findall(
-        r"\w+",
-        """policy policies guideline guidelines guide handbook manual act regulation regulations
-        directive standard standards procedure procedures report agreement contract charter code
-        runbook playbook faq sheet memo memorandum statute law bill treaty convention terms
-        notice circular bulletin whitepaper paper plan framework protocol specification rules
-        addendum catalogue brochure guidance instruction instructions strategy review commentary
-        study decision ordinance constitution leaflet factsheet datasheet documentation""",
-    )
+_NOUNS = word_set(
+    """
+    policy policies guideline guidelines guide handbook manual act regulation regulations directive standard
+    standards procedure procedures report agreement contract charter code runbook playbook faq sheet memo
+    memorandum statute law bill treaty convention terms notice circular bulletin whitepaper paper plan
+    framework protocol specification rules addendum catalogue brochure guidance instruction instructions
+    strategy review commentary study decision ordinance constitution leaflet factsheet datasheet
+    documentation
+    """
 )
-_NO_START = frozenset(
-    re.findall(
-        r"\w+",
-        """according to under as per see in our the this that your its a an source sources while
-        and but for of on by from with both if when since because cf also reference references
-        based document passage""",
-    )
+_NO_START = word_set(
+    """
+    according to under as per see in our the this that your its a an source sources while and but for of on
+    by from with both if when since because cf also reference references based document passage
+    """
 )
 _SMALL_NOUN = "|".join(sorted(_NOUNS, key=len, reverse=True))
 _WORD = r"[A-Z][\w'\u2019&/-]{0,40}"

@@ -11,13 +11,15 @@ from lrp4rag.claims.polarity import find_polarity, opposed, opposites
 from lrp4rag.claims.slots import Side, Span, same_slot
 from lrp4rag.claims.statements import Statement
 from lrp4rag.claims.value import Value
+from lrp4rag.claims.words import word_set
 
-_QUALIFIES_WORDS = """
-with without if unless first last some no same different more less most least over under above below upper
-lower left right near far best worst better worse start end starts ends begins opens closes only also both
-neither earlier later on off higher lower
-"""
-_QUALIFIES = frozenset(_QUALIFIES_WORDS.split())
+_QUALIFIES = word_set(
+    """
+    with without if unless first last some no same different more less most least over under above below
+    upper lower left right near far best worst better worse start end starts ends begins opens closes only
+    also both neither earlier later on off higher lower
+    """
+)
 """Words with an opposite that tell conditions apart, and state nothing by themselves."""
 _STATES = re.compile(r"\b(?:is|are|was|were|be|been|has|have|by|named|called)\b|\w{2}ed\b", re.IGNORECASE)
 _ONLY_ONE = re.compile(

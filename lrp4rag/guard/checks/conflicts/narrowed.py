@@ -10,29 +10,33 @@ from lrp4rag.claims.slots import CLAUSE, Span
 from lrp4rag.claims.statements import Statement, Token
 from lrp4rag.claims.units import UNITS
 from lrp4rag.claims.value import Value
-from lrp4rag.claims.words import stem
+from lrp4rag.claims.words import stem, word_set
 from lrp4rag.guard.checks.conflicts.disagreements import Disagreement
 
 BEGINNING = 4
 """Letters at the beginning of a stem by which words of one family are known: "give", "given"."""
-_MEASURES_WORDS = """
-long many much often cost costs price prices fee fees charge charges high old large far time times number
-amount current currently today people person pay paid limit maximum minimum need take does allowed
-possible delay latest exception
-"""
-MEASURES = frozenset(
-    form[:BEGINNING] for word in (*_MEASURES_WORDS.split(), *UNITS) for form in (word, stem(word))
+_MEASURES = word_set(
+    """
+    long many much often cost costs price prices fee fees charge charges high old large far time times
+    number amount current currently today people person pay paid limit maximum minimum need take does
+    allowed possible delay latest exception
+    """
 )
+MEASURES = frozenset(form[:BEGINNING] for word in _MEASURES | set(UNITS) for form in (word, stem(word)))
 """Beginnings of words that ask for a value, and do not tell of what."""
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|unless|until|during|before|after|without|outside|except|while|under|over|only|between)\b",
     re.IGNORECASE,
 )
-_GROUPS_WORDS = """
-child children kids adults seniors pensioners students trainees apprentices interns contractors members guests
-visitors infants minors families groups part-time temporary
-"""
-_GROUPS = frozenset(word[:5] for word in _GROUPS_WORDS.split())
+_GROUPS = frozenset(
+    word[:5]
+    for word in word_set(
+        """
+        child children kids adults seniors pensioners students trainees apprentices interns contractors
+        members guests visitors infants minors families groups part-time temporary
+        """
+    )
+)
 _JOINED = re.compile(r"(?:-| (?:(?:of|for|in|to|from|by|with|on) )?(?:the |a |an |its )?)")
 _REASON = re.compile(r", (?:since|because|as)\b", re.IGNORECASE)
 
