@@ -3,6 +3,7 @@ gather evidence; `Judgement.verdict` then builds the verdict."""
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -15,15 +16,25 @@ from traceback import clear_frames
 from typing import Any, Literal, Self
 
 from lrp4rag import __version__
+from lrp4rag.claims.arithmetic import Computed
 from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
-from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict, with_premise
+from lrp4rag.classifiers.verdict import (
+    Assessment,
+    Contradiction,
+    Evidence,
+    Judgement,
+    Verdict,
+    with_premise,
+)
 from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
 from lrp4rag.example import Example, Span
+from lrp4rag.features.contrast import Context
+from lrp4rag.features.excerpt import Excerpt, LongPrompt
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
@@ -44,6 +55,9 @@ from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
+
+EXCERPT = 0.7
+"""Tokens of an excerpt, as a share of the longest prompt that is read whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -93,17 +107,18 @@ class _Examined:
         return self.judgement.verdict(self.evidence, ExplainedVerdict, **basis, **self.details)
 
 
-class Prompt:
-    """The question and passages of an example, encoded once for all responses to them."""
+class _Part:
+    """A prompt as it is read, encoded once for all responses to it: whole, or an excerpt."""
 
-    def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
-        """Raises `InputError` for what the reader cannot read."""
-        self.detector, self.example, self.truncation = detector, example, truncation
-        self._reader = detector.reader
+    def __init__(
+        self, reader: Reader, example: Example, truncation: Truncation, excerpt: Excerpt | None = None
+    ) -> None:
+        self.example, self.excerpt, self._reader = example, excerpt, reader
+        self._truncation: Truncation = truncation
 
     @cached_property
-    def _whole(self) -> Encoded:
-        return self._reader.whole_prompt(self.example, truncation=self.truncation)
+    def whole(self) -> Encoded:
+        return self._reader.whole_prompt(self.example, truncation=self._truncation)
 
     @cached_property
     def _premise(self) -> tuple[Premise, Encoded] | None:
@@ -111,11 +126,11 @@ class Prompt:
         premise = premise_of(self.example)
         if premise is None:
             return None
-        return premise, self._reader.whole_prompt(premise.example, truncation=self.truncation)
+        return premise, self._reader.whole_prompt(premise.example, truncation=self._truncation)
 
     def encode(self, response: str) -> Encoded:
         """With a response, truncated to the reader's window."""
-        return self._reader.with_response(self._whole, response, truncation=self.truncation)
+        return self._reader.with_response(self.whole, response, truncation=self._truncation)
 
     def supposing(self, encoded: Encoded) -> tuple[Encoded, tuple[int, ...]] | None:
         """Where sentences of a response repeat what only the question supposes: the response after the
@@ -126,18 +141,89 @@ class Prompt:
         sentences = premise.repeated_in(encoded.response, encoded.sentences)
         if not sentences:
             return None
-        other = self._reader.with_response(whole, encoded.response, truncation=self.truncation)
+        other = self._reader.with_response(whole, encoded.response, truncation=self._truncation)
         return other, sentences
+
+    def fitted(self) -> Encoded:
+        """Without a response. Raises `InputError` for a prompt that leaves no room for one."""
+        return self._reader.fit_prompt(self.whole, max_new_tokens=1, truncation=self._truncation)
+
+    def contradictions(self, some: Iterable[Contradiction]) -> tuple[Contradiction, ...]:
+        """Return contradictions, with their characters in the passages as they were given."""
+        moved = []
+        for one in some:
+            start, end = one.passage_start, one.passage_end
+            if self.excerpt is not None:
+                start, end = self.excerpt.original(one.passage, start, end)
+            moved.append(replace(one, passage_start=start, passage_end=end))
+        return tuple(moved)
+
+    def computed(self, values: tuple[Computed, ...]) -> tuple[Computed, ...]:
+        """The same for values that follow from others."""
+        return values if self.excerpt is None else self.excerpt.computed(values)
+
+
+class Prompt:
+    """The question and passages of an example, for all responses to them.
+
+    What a detector of plain passes learned from is short: a prompt that is longer, has more passages, or
+    leaves no room for a response in the reader's window, is read in excerpts (see `features.excerpt`).
+    """
+
+    def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
+        """Raises `InputError` for what the reader cannot read."""
+        self.detector, self.example, self.truncation = detector, example, truncation
+        self._whole = _Part(detector.reader, example, truncation)
+        self._last: tuple[str, _Part] | None = None
+
+    def part(self, response: str = "", *, growing: bool = False) -> _Part:
+        """Return what is read of the prompt for a response. While it is `growing`, that stays the same as
+        long as it has what the sentences so far cannot be judged without."""
+        if not self.detector.plain or not self._is_long(response):
+            return self._whole
+        long = self.detector.long_prompt(self.example, self._whole.whole)
+        if not growing:
+            return self._excerpt(long, response)
+        before, part = self._last or ("", self._excerpt(long, ""))
+        goes_on = part.excerpt is not None and response.startswith(before)
+        if not (goes_on and part.excerpt is not None and long.suffices(part.excerpt, response)):
+            part = self._excerpt(long, response)
+        self._last = response, part
+        return part
+
+    def context(self, part: _Part, record: Record) -> Context | LongPrompt:
+        """Return all passages that a response is compared with, where it was read with a part of them."""
+        if part.excerpt is None:
+            return record.context
+        return self.detector.long_prompt(self.example, self._whole.whole)
 
     def read(self) -> None:
         """Read it now; else it is read with the first response. Raises `InputError` for one that leaves no
         room for a response."""
-        encoded = self._reader.fit_prompt(self._whole, max_new_tokens=1, truncation=self.truncation)
-        self.detector.read_prompt(encoded)
+        self.detector.read_prompt(self.part(growing=True).fitted())
 
     def judge(self, response: str) -> ExplainedVerdict:
-        """Return the verdict on a response, without evidence and reasons."""
-        return self.detector.examine(self, response, evidence=False, reasons=False)
+        """Return the verdict on a response that is still growing, without evidence and reasons."""
+        return self.detector.examine(self, response, evidence=False, reasons=False, growing=True)
+
+    def _is_long(self, response: str) -> bool:
+        tokens, passages = self.detector.most_read
+        whole, window = self._whole.whole, self.detector.reader.window
+        if len(whole.prompt_ids) > tokens or sum(map(bool, map(str.strip, self.example.passages))) > passages:
+            return True
+        return window is not None and len(whole.prompt_ids) + self._tokens_in(response) > window
+
+    def _excerpt(self, long: LongPrompt, response: str) -> _Part:
+        tokens, passages = self.detector.most_read
+        window = self.detector.reader.window
+        if window is not None:
+            tokens = min(tokens, window)
+        room = math.inf if window is None else window - max(self._tokens_in(response), 1)
+        excerpt = long.excerpt(response, tokens=min(EXCERPT * tokens, room), passages=passages)
+        return _Part(self.detector.reader, excerpt.example, self.truncation, excerpt)
+
+    def _tokens_in(self, response: str) -> int:
+        return len(self._whole.whole.with_response(response, self.detector.reader.tokenizer).response_ids)
 
 
 class Detector:
@@ -187,6 +273,7 @@ class Detector:
         self._replay: Replay | None = None
         self._plain = PlainReplay(reader, prompt_bytes)
         self._supposing = PlainReplay(reader)  # else it would put other prompts out
+        self._long: LongPrompt | None = None
 
     @classmethod
     def load(
@@ -252,6 +339,21 @@ class Detector:
             "detector": json_hash(card.model_dump(mode="json"))[:16],
             "reader": str(card.reader["digest"])[:16],
         }
+
+    @property
+    def most_read(self) -> tuple[float, float]:
+        """Tokens and passages of the longest prompts that are read whole: those that were learned from."""
+        domain = {} if self.model is None else self.model.card.domain
+        tokens, passages = (domain.get(name) for name in ("prompt tokens", "passages"))
+        return tokens.high if tokens else math.inf, passages.high if passages else math.inf
+
+    def long_prompt(self, example: Example, encoded: Encoded) -> LongPrompt:
+        """Return the index of a prompt that is read in excerpts, made once for responses that follow each
+        other; `encoded` is the prompt whole."""
+        long = self._long
+        if long is None or (long.example.prompt, long.example.spans) != (example.prompt, example.spans):
+            self._long = long = LongPrompt(example, encoded)
+        return long
 
     def at(self, point: str | float) -> Self:
         """The same at an operating point of its card ("high-precision", say), or at a false-positive rate."""
@@ -406,6 +508,7 @@ class Detector:
         evidence: bool = True,
         reasons: bool = True,
         rows: bool = False,
+        growing: bool = False,
         max_new_tokens: int = 256,
         seconds: dict[str, float] | None = None,
     ) -> _Examined:
@@ -421,9 +524,14 @@ class Detector:
                     }
                     encoded = self.reader.generate(example, **options)
                 response = encoded.response
+                part = prompt.part(response)
+                if part.excerpt is not None:
+                    encoded = part.encode(response)
             else:
                 known = [example.question, *example.passages]
-                encoded = prompt.encode(in_plain_case(response, known))
+                text = in_plain_case(response, known)
+                part = prompt.part(text, growing=growing)
+                encoded = part.encode(text)
             with _timed(seconds, "read" if self.plain else "push"):
                 record = self._read(encoded, keep=rows)
                 record = replace(record, generator=None if generated else example.generator)
@@ -431,7 +539,7 @@ class Detector:
                 if model is None:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
                 else:
-                    judgement = model.judgement(record, self._assess(prompt, record, model))
+                    judgement = model.judgement(record, self._assess(part, record, model))
                 judgement = replace(judgement, response=response)
                 reasoned = model.reasons(record, judgement) if model is not None and reasons else ()
             shades = dict[str, Array | Relevance | None]()
@@ -439,7 +547,8 @@ class Detector:
                 judgement, shades = self._rows(judgement, seconds)
             gathered = Evidence(reasons=reasoned)
             if evidence:
-                gathered = self._gather(judgement, record, gathered, seconds)
+                gathered = self._gather(judgement, record, gathered, seconds, prompt.context(part, record))
+                gathered = replace(gathered, computed=part.computed(gathered.computed))
         details = {
             "example": example if example.response == response else example.with_response(response),
             "encoded": encoded if encoded.response == response else replace(encoded, response=response),
@@ -451,7 +560,9 @@ class Detector:
             "target": "response" if model is None else model.card.target,
             "detector": self,
             "prevalence": None if model is None else model.prevalence,
-            "context": record.prompt,
+            "context": record.prompt and prompt.context(part, record),
+            "excerpt": part.excerpt,
+            "read": None if part.excerpt is None else part.excerpt.read,
             **shades,
         }
         return _Examined(judgement, gathered, details)
@@ -466,21 +577,25 @@ class Detector:
                 self._replay = self.model.replay(self.reader, self.flow)
         return self._replay(encoded, keep=keep)
 
-    def _assess(self, prompt: Prompt, record: Record, model: Model) -> Assessment:
+    def _assess(self, part: _Part, record: Record, model: Model) -> Assessment:
         """What the model says of a response; of sentences that repeat what only the question supposes, what
         it says after the question as the passages would have it, where that is worse."""
         assessment = model.assess(record)
-        supposing = prompt.supposing(record.encoded) if self.plain else None
-        if supposing is None:
-            return assessment
-        encoded, sentences = supposing
-        after = model.assess(replace(self._supposing(encoded), generator=record.generator))
-        return with_premise(assessment, after, sentences, record.encoded)
+        supposing = part.supposing(record.encoded) if self.plain else None
+        if supposing is not None:
+            encoded, sentences = supposing
+            after = model.assess(replace(self._supposing(encoded), generator=record.generator))
+            assessment = with_premise(assessment, after, sentences, record.encoded)
+        return replace(assessment, contradictions=part.contradictions(assessment.contradictions))
 
     def _gather(
-        self, judgement: Judgement, record: Record, gathered: Evidence, seconds: dict[str, float]
+        self,
+        judgement: Judgement,
+        record: Record,
+        gathered: Evidence,
+        seconds: dict[str, float],
+        context: Context | LongPrompt,
     ) -> Evidence:
-        context = record.context
         texts = [judgement.response[start:end] for start, end in judgement.spans]
         gathered = replace(
             gathered,
@@ -514,7 +629,10 @@ class Detector:
         seconds = dict(verdict.seconds)
         with self.reader.lock, self, self._turn():
             judgement, shades = self._rows(verdict.judgement, seconds)
-        kept = ("example", "encoded", "reader", "generated", "composite", "target", "context")
+        kept = (
+            *("example", "encoded", "reader", "generated", "composite", "target"),
+            *("context", "excerpt", "read"),
+        )
         details = {name: getattr(verdict, name) for name in (*kept, "detector", "prevalence")}
         details |= {"seconds": seconds} | shades
         return _Examined(judgement, verdict.evidence, details).verdict()
@@ -607,6 +725,7 @@ class Detector:
                 self._leave()
                 self._plain.forget()
                 self._supposing.forget()
+                self._long = None
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

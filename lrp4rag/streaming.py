@@ -31,6 +31,7 @@ class JudgedPiece:
     * `so_far`: the probability that the response up to here is hallucinated; None where nothing is stated.
     * `spans`: its suspect spans, with what contradicts them.
     * `unlike`: how the response up to here is unlike what the detector learned from.
+    * `read`: the passages of a long prompt of which sentences were read (see `Verdict`).
     """
 
     start: int
@@ -40,6 +41,7 @@ class JudgedPiece:
     so_far: float | None = None
     spans: tuple[SuspectSpan, ...] = ()
     unlike: tuple[Unlike, ...] = ()
+    read: tuple[int, ...] | None = None
 
     @property
     def status(self) -> Status:
@@ -169,6 +171,7 @@ class StreamingDetector:
             so_far=verdict.probability,
             spans=tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start),
             unlike=verdict.unlike,
+            read=verdict.read,
         )
 
 
@@ -207,6 +210,7 @@ def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdic
     if not sentences:
         return None
     known = [one.probability for one in sentences if one.probability is not None]
+    read = {passage for one in pieces for passage in one.read or ()}
     return Verdict(
         max(known, default=None),
         threshold,
@@ -215,4 +219,5 @@ def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdic
         tuple(span for one in pieces for span in one.spans),
         sentences,
         unlike=each_once(one for piece in pieces for one in piece.unlike),
+        read=tuple(sorted(read)) or None,
     )

@@ -14,6 +14,7 @@ import pytest
 
 from lrp4rag import Detector, Example, InputError, attribute, judge
 from lrp4rag.classifiers import Features
+from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
 from lrp4rag.features import replay
@@ -363,3 +364,73 @@ def test_it_judges_as_before_when_it_was_interrupted(detector: Detector, after: 
             detector.judge("How wide is it?", *given[1:])
         again = [detector.judge(one, *given[1:]).probability for one in (QUESTION, "How wide is it?")]
     assert again == pytest.approx(expected, abs=1e-6)
+
+
+LONG = [f"The market of hall {k} sells {k + 200} kinds of cheese. Rain fell all day." for k in range(40)]
+
+
+@pytest.fixture(scope="module")
+def short_sighted(plain: Detector) -> Detector:
+    """It learned from prompts of at most 300 tokens in seven passages."""
+    domain = {"prompt tokens": Range(low=1, high=300), "passages": Range(low=1, high=7.5)}
+    card = plain.card.model_copy(update={"domain": domain})
+    return Detector(replace(plain.model, card=card), plain.reader)
+
+
+@pytest.mark.parametrize("place", [0, 17, 40])
+def test_of_a_long_prompt_sentences_are_read_and_all_leads_back(short_sighted: Detector, place: int) -> None:
+    """The prompt is longer than the reader's window too."""
+    passages = [*LONG[:place], *PASSAGES, *LONG[place:]]
+    verdict = short_sighted.judge(QUESTION, passages, RESPONSE.replace("31", "35"))
+    assert not verdict.abstained
+    assert place in verdict.read
+    assert len(verdict.read) <= 7
+    assert len(verdict.encoded.prompt_ids) <= 300
+    assert f"passage {place + 1}:" in verdict.encoded.text
+    assert verdict.to_dict()["read"] == [passage + 1 for passage in verdict.read]
+    nearest = verdict.sentences[0].nearest
+    assert passages[nearest.passage][nearest.start : nearest.end] == PASSAGES[0]
+    (contradiction,) = verdict.judgement.assessment.contradictions
+    assert contradiction.passage == place
+    where = slice(contradiction.passage_start, contradiction.passage_end)
+    assert passages[place][where] == contradiction.instead == "31 metres"
+    assert verdict.to_html()
+
+
+def test_what_no_passage_has_is_missing_in_all_of_them(short_sighted: Detector) -> None:
+    verdict = short_sighted.judge(QUESTION, [*LONG, *PASSAGES], "Zebras swim. It is 31 metres tall.")
+    assert verdict.sentences[0].nearest is None
+    assert verdict.sentences[1].nearest.passage == len(LONG)
+
+
+def test_a_short_prompt_is_read_whole(plain: Detector, short_sighted: Detector) -> None:
+    """As by a detector that knows no longest prompt."""
+    verdict, other = (one.judge(QUESTION, PASSAGES, RESPONSE) for one in (short_sighted, plain))
+    assert verdict.read is None
+    assert verdict.encoded == other.encoded
+    assert verdict.probability == other.probability
+    assert verdict.to_dict()["read"] is None
+
+
+def test_responses_to_a_long_prompt_are_judged_as_if_alone(
+    short_sighted: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its passages are indexed once."""
+    responses = ("It is 31 metres tall.", "Hall 9 sells 209 kinds of cheese.", "Fish is sold nearby.")
+    examples = [Example(QUESTION, [*LONG, *PASSAGES], response) for response in responses]
+    alone = [short_sighted.judge(one) for one in examples]
+    indexed, long = [], judge.LongPrompt
+    monkeypatch.setattr(judge, "LongPrompt", lambda *given: indexed.append(1) or long(*given))
+    together = short_sighted.judge_many(examples)
+    assert len(indexed) == 1
+    assert [one.read for one in together] == [one.read for one in alone]
+    assert 9 in together[1].read
+    probabilities = [[one.probability for one in some] for some in (together, alone)]
+    assert probabilities[0] == pytest.approx(probabilities[1], abs=1e-6)
+
+
+def test_an_excerpt_leaves_room_for_the_response(plain: Detector) -> None:
+    """Of a detector that knows no longest prompt, what the window leaves is read."""
+    verdict = plain.judge(QUESTION, [*LONG, *PASSAGES], RESPONSE * 2)
+    assert len(LONG) in verdict.read
+    assert len(verdict.encoded.prompt_ids) + len(verdict.encoded.response_ids) <= plain.reader.window

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example, InputError
+from lrp4rag.features import replay
 from lrp4rag.reader import Reader
 from lrp4rag.reader.reading import PromptReading
 from lrp4rag.streaming import JudgedPiece, verdict_of
@@ -155,3 +156,25 @@ def test_what_cannot_be_read_along_is_refused(detector: Detector) -> None:
         detector.reading(QUESTION, PASSAGES)
     with detector, pytest.raises(InputError, match="response"):
         detector.reading_of(Example(QUESTION, PASSAGES, "It is."))
+
+
+def test_along_a_long_prompt_the_sentences_of_each_sentence_are_read(
+    detector: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read again only where a sentence states what was not read."""
+    others = [
+        f"The market of hall {k} sells {k + 200} kinds of cheese. Rain fell all day." for k in range(40)
+    ]
+    passages, read, reading = [*others, *PASSAGES], [], replay.PromptReading
+    monkeypatch.setattr(replay, "PromptReading", lambda *given: read.append(1) or reading(*given))
+    response = "It is 31 metres tall. The Marlow lighthouse is tall. Hall 9 sells 209 kinds of cheese."
+    with detector:
+        along = detector.reading(QUESTION, passages)
+        along.prepare()
+        assert len(read) == 1
+        found = [*along.feed(response), *along.end()]
+    assert len(read) == 2
+    assert [len(others) in one.read for one in found] == [True, True, True]
+    assert [9 in one.read for one in found] == [False, False, True]
+    assert [one.nearest.passage for one in found] == [40, 40, 9]
+    assert verdict_of(found, 0.5).read == tuple(sorted({*found[0].read, *found[2].read}))

@@ -115,9 +115,16 @@ def test_an_empty_response_is_refused(tmp_path: Path) -> None:
     assert "response" in lrp4rag("analyse", path, code=2).stderr
 
 
-@pytest.mark.slow
-def test_a_prompt_of_5000_tokens(detector: Detector) -> None:
-    verdict = judged(detector, {"passages": [TEXT * 2, TEXT * 2], "response": ANSWER})
-    assert len(verdict.encoded.prompt_ids) > 4500
+def test_a_prompt_of_15000_tokens(detector: Detector) -> None:
+    """It is longer than the reader's window, and what is read of it is short."""
+    verdict = judged(detector, {"passages": [TEXT * 6, *PASSAGES, TEXT * 6], "response": ANSWER})
+    assert not verdict.abstained
+    assert {1, 2, 3} <= set(verdict.read)
+    assert len(verdict.encoded.prompt_ids) < 1422
+
+
+def test_a_long_question_is_not_cut(detector: Detector) -> None:
+    example = Example(f"{TEXT} {TEXT} What about the lighthouse?", PASSAGES, ANSWER)
+    verdict = detector.judge(example, evidence=False)
     assert verdict.abstained
     assert "prompt tokens" in {one.facet for one in verdict.unlike}

@@ -13,6 +13,7 @@ from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.classifiers.verdict import Contradiction, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context, context_of, first_difference
+from lrp4rag.features.excerpt import Excerpt, LongPrompt
 from lrp4rag.lrp.attribution import span_weights
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.readout import Target
@@ -28,7 +29,8 @@ class Analysis(Verdict):
     (sentences, n) is R* averaged over each sentence's tokens, in logits, where they were asked for.
     `seconds` says where time went, `generated` that the reader wrote the response. `judgement` and
     `evidence` are what the verdict was built of; `context` is what the response was compared with, where
-    that was read.
+    that was read. `encoded` is the prompt as it was read: of a long one the `excerpt`, whose way back to the
+    passages it has.
     """
 
     example: Example
@@ -42,7 +44,8 @@ class Analysis(Verdict):
     seconds: dict[str, float]
     composite: str
     target: str
-    context: Context | None = None
+    context: Context | LongPrompt | None = None
+    excerpt: Excerpt | None = None
 
     def nearest_to(self, statement: str) -> Nearest | None:
         """Return the sentence of the passages that has most of the statement's words."""

@@ -75,7 +75,7 @@ FACETS: dict[str, Facet] = {
     ),
     "passages": Facet(
         "the number of passages",
-        lambda record, ends: np.full(len(ends), float(len(record.encoded.passages))),
+        lambda record, ends: np.full(len(ends), float(sum(map(bool, record.encoded.passages)))),
         decides=False,
         whole=True,
     ),

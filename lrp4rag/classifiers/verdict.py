@@ -150,7 +150,8 @@ class Verdict:
     `token_relevance` (t) is the smoothed relevance of the prompt, which marks the suspect tokens of a vector
     detector, None where none was pushed; `marks` are a token detector's. `shift` is what the known
     generator adds to the log odds. `computed` are values that no passage has and that follow from some that
-    one has.
+    one has. `read` are the passages (counted from 0) of a long prompt of which sentences were read, None
+    where all were read whole.
     """
 
     probability: float | None
@@ -164,6 +165,7 @@ class Verdict:
     unlike: tuple[Unlike, ...] = ()
     shift: float = 0.0
     computed: tuple[Computed, ...] = ()
+    read: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """NaN compares as below any threshold: it must not pass for "grounded"."""

@@ -119,7 +119,7 @@ def _rows(
     index, known, response = context.index, context.grams, encoded.response
     asked = np.array(index.similarities(context.asked))
     passage = np.array([place.passage for place in index.places])
-    count = int(passage.max()) + 1
+    count, alone = int(passage.max()) + 1, len(set(passage.tolist())) == 1
     by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
     stems = [stem(normal(word.lower())) for *_, word in words]
     so_far = np.zeros(len(passage))
@@ -160,7 +160,7 @@ def _rows(
                     float(similarity[best]),
                     float(elsewhere),
                     float(by_passage[there] / (by_passage.max() + _SMALL)),
-                    count == 1,
+                    alone,
                     (*before, at) not in known,
                     (at, *after) not in known,
                     (*two, *before, at) not in known,

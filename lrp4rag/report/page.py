@@ -155,16 +155,14 @@ class Place:
 
 def contradicted_places(analysis: Analysis) -> list[Place]:
     """Return the characters of the prompt that contradict the response."""
-    starts = [start for start, _ in analysis.encoded.spans[FIRST_PASSAGE:]]
-    return [
-        Place(
-            starts[contradiction.passage] + contradiction.passage_start,
-            starts[contradiction.passage] + contradiction.passage_end,
-            f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"',
-        )
-        for span in analysis.spans
-        for contradiction in span.contradictions
-    ]
+    places = []
+    for contradiction in (one for span in analysis.spans for one in span.contradictions):
+        inside = contradiction.passage, contradiction.passage_start, contradiction.passage_end
+        start, end = inside[1:] if analysis.excerpt is None else analysis.excerpt.within(*inside)
+        first, _ = analysis.encoded.spans[FIRST_PASSAGE + contradiction.passage]
+        note = f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"'
+        places.append(Place(first + start, first + end, note))
+    return places
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ def record(
     the response, what a passage has in their place and where, by how many nats the reader prefers that
     (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
     was not computed. `reasons` are contradicted values, and features that moved the verdict, in log odds;
-    `computed` are values that no passage has and that follow from those of one, at its `parts`;
+    `computed` are values that no passage has and that follow from those of one, at its `parts`; `read` are
+    the passages of a long prompt of which sentences were read, null where all were read whole;
     `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
     response, with what its checks found; null without one.
     """
@@ -65,6 +66,7 @@ def record(
         "prompt_tokens": len(encoded.prompt_ids),
         "response_tokens": len(encoded.response_ids),
         "dropped": encoded.dropped,
+        "read": None if analysis.read is None else [passage + 1 for passage in analysis.read],
         "generated": analysis.generated,
         "response": encoded.response,
         "seconds": {what: _number(spent) for what, spent in analysis.seconds.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -197,7 +198,17 @@ def time_words(seconds: dict[str, float]) -> str:
     return f"{parts}; total {sum(seconds.values()):.1f} s"
 
 
-def token_words(encoded: Encoded) -> str:
-    """Word the lengths, and what truncation removed."""
+def token_words(encoded: Encoded, read: Sequence[int] | None = None) -> str:
+    """Word the lengths, what truncation removed, and the passages of which sentences were `read` (see
+    `Verdict`)."""
     words = f"{len(encoded.prompt_ids)} prompt and {len(encoded.response_ids)} response tokens"
-    return f"{words}, {encoded.dropped} dropped by truncation" if encoded.dropped else words
+    if encoded.dropped:
+        words += f", {encoded.dropped} dropped by truncation"
+    return words if read is None else f"{words}, {read_words(read)}"
+
+
+def read_words(read: Sequence[int]) -> str:
+    """Name the passages (counted from 0) of which sentences were read: "read of passages 3 and 14"."""
+    *others, last = [str(passage + 1) for passage in read]
+    numbers = f"{', '.join(others)} and {last}" if others else last
+    return f"read of passage{'s' if others else ''} {numbers}"
