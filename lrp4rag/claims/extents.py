@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims.bounds import bound_of
-from lrp4rag.claims.value import Bound, Value, agree, close, comparable
+from lrp4rag.claims.value import Bound, Value, agree, close, comparable, without_overlaps
 
 _FROM = re.compile(r"\bfrom (?:the )?\Z", re.IGNORECASE)
+_ONCE = re.compile(r"\bonce(?= only\b|[.;,)]|\Z)", re.IGNORECASE)
 _JOINED = re.compile(r" ?(?:to|until|till|and|[-\u2010-\u2015]) ?|, (?=[A-Z])", re.IGNORECASE)
 
 
@@ -48,7 +49,9 @@ class Extent:
 
 def extents(text: str, values: Sequence[Value]) -> Iterator[Extent]:
     """Those of the quantities, dates, times, periods and names of a sentence, in its order."""
-    some = [one for one in values if one.kind in ("quantity", "date", "time", "period", "name")]
+    once = (Value("quantity", *match.span(), match[0], 1.0, "", "time") for match in _ONCE.finditer(text))
+    every = sorted(without_overlaps((*values, *once)), key=lambda one: one.start)
+    some = [one for one in every if one.kind in ("quantity", "date", "time", "period", "name")]
     while some:
         first = last = some.pop(0)
         while some and _are_one(text, last, some[0]):

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
-from lrp4rag.claims.find import find_values
-from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.claims.places import Place, places_of
 from lrp4rag.claims.value import Value, agree, comparable
-from lrp4rag.claims.words import content_words
-from lrp4rag.util.sentences import sentences_in
 
 _COMPARED = 200
 """Rivals that a further one is compared with, at most."""
+FREQUENT = 200
+"""Places in which a word is looked up, at most: what stands in more tells few apart."""
+LOOKED_AT = 5
+"""Places whose values are compared, those with the most words first."""
+ENOUGH = 0.3
+"""The share of a statement's words, weighted by rarity, in the place that it rests on, at least."""
 NEIGHBOUR = 0.5
 """Weight of a word that stands in the sentence before or after."""
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """A sentence of a passage (counted from 0): its characters there, its `text` and its content words."""
-
-    passage: int
-    start: int
-    end: int
-    text: str
-    words: frozenset[str]
-    around: Surroundings = field(repr=False)
-
-    @cached_property
-    def values(self) -> tuple[Value, ...]:
-        """Its values, whose characters are the passage's; they are looked for when asked for, since that
-        takes longer than all else."""
-        return tuple(value.shifted(self.start) for value in find_values(self.text, self.around))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +33,18 @@ class Occurrence:
 
 
 class Index:
-    """The sentences of passages, and how rare their words are among them."""
+    """The sentences of passages, and how rare their words are among them; `words` are those of a place."""
 
-    def __init__(self, passages: Sequence[str]) -> None:
-        around = Surroundings(" ".join(passages))
-        self.places = [
-            Place(number, start, end, passage[start:end], content_words(passage[start:end]), around)
-            for number, passage in enumerate(passages)
-            for start, end in sentences_in(passage)
-        ]
+    def __init__(
+        self,
+        passages: Sequence[str],
+        tick: Callable[[], None] = lambda: None,
+        words: Callable[[Place], Iterable[str]] = attrgetter("words"),
+    ) -> None:
+        self.places = places_of(passages, tick)
         self._standing = defaultdict[str, list[int]](list)
         for number, place in enumerate(self.places):
-            for word in place.words:
+            for word in words(place):
                 self._standing[word].append(number)
 
     def rarity(self, word: str) -> float:
@@ -78,6 +63,38 @@ class Index:
         for number, weights in parts.items():
             similarities[number] = math.fsum(weights) / total
         return similarities
+
+    def shares(self, words: Iterable[str]) -> dict[int, float]:
+        """Return the same of the places that have some of the words themselves, without their neighbours. A
+        word is looked up in so many places only as a look-up may cost."""
+        wanted = {word: 0.5 + self.rarity(word) for word in sorted(words)}
+        total = sum(wanted.values())
+        shares: dict[int, float] = defaultdict(float)
+        for word, weight in wanted.items():
+            for number in self._standing.get(word, ())[:FREQUENT]:
+                shares[number] += weight / total
+        return shares
+
+    def resting(
+        self, words: Iterable[str], values: Sequence[Value] = (), passage: int | None = None
+    ) -> list[int]:
+        """Return the numbers of the places of the passages (or of one) that some words and values rest on,
+        the best first; none where none has `ENOUGH`."""
+        shares = {
+            number: share
+            for number, share in self.shares(words).items()
+            if passage is None or self.places[number].passage == passage
+        }
+        best = sorted(shares, key=lambda number: (-shares[number], number))[:LOOKED_AT]
+        scores = {number: shares[number] + self._agreed(number, values) for number in best}
+        return sorted(
+            (number for number in best if scores[number] >= ENOUGH), key=lambda number: -scores[number]
+        )
+
+    def _agreed(self, number: int, values: Sequence[Value]) -> float:
+        """Return the share of some values that a place has too; 0 of none."""
+        there = self.places[number].values
+        return sum(any(agree(one, value) for one in there) for value in values) / max(len(values), 1)
 
     def occurrences(self, value: Value, similarities: Sequence[float]) -> list[Occurrence]:
         """Return all comparable values of the passages, the most similar surroundings first."""

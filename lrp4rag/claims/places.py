@@ -1,59 +1,156 @@
-"""`Places`: which sentence of the passages one of the answer rests on, by their words and values."""
+"""`Place`: a sentence of a passage, its words and values, and what they refer to."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from lrp4rag.claims.index import Index, Place
-from lrp4rag.claims.value import Value, agree
-from lrp4rag.util.text import encodable
+from lrp4rag.claims.dates import MONTHS
+from lrp4rag.claims.extents import Extent, extents
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.polarity import find_polarity
+from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.claims.value import Value
+from lrp4rag.claims.words import content_words, stem, stop_words, word_set
+from lrp4rag.util.sentences import sentences_in
+from lrp4rag.util.text import WORD, encodable, normal
 
-FREQUENT = 200
-"""A word is looked up in so many sentences at most: what stands in more tells few apart."""
-LOOKED_AT = 5
-"""Sentences whose values are compared, those with the most words first."""
-ENOUGH = 0.3
-"""The share of a statement's words, weighted by rarity, in the sentence that it rests on, at least."""
-
-
-class Places:
-    """The sentences of passages by their words: a look-up costs no more where there are many."""
-
-    def __init__(self, passages: Sequence[str], tick: Callable[[], None]) -> None:
-        self._passages = [encodable(passage) for passage in passages]
-        self.index = Index(self._passages)
-        self._by_word: dict[str, list[int]] = defaultdict(list)
-        for number, place in enumerate(self.index.places):
-            tick()
-            for word in place.words:
-                if len(self._by_word[word]) < FREQUENT:
-                    self._by_word[word].append(number)
-
-    def text(self, place: Place) -> str:
-        return self._passages[place.passage][place.start : place.end]
-
-    def resting(
-        self, words: Iterable[str], values: Sequence[Value] = (), passage: int | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the numbers of the sentences of the passages (or of the one) that some words and values rest
-        on, and which share of the words each has, the best first; none where none has `ENOUGH`."""
-        wanted = {word: max(self.index.rarity(word), 0.1) for word in sorted(words)}
-        total = sum(wanted.values())
-        shares: dict[int, float] = defaultdict(float)
-        for word, weight in wanted.items():
-            for number in self._by_word.get(word, ()):
-                if passage is None or self.index.places[number].passage == passage:
-                    shares[number] += weight / total
-        best = sorted(shares, key=lambda number: (-shares[number], number))[:LOOKED_AT]
-        places = self.index.places
-        agreed = {number: _agreed(places[number], values) for number in best}
-        best.sort(key=lambda number: -(shares[number] + agreed[number]))
-        return [(number, shares[number]) for number in best if shares[number] + agreed[number] >= ENOUGH]
+_LABEL = re.compile(r"[A-Z]|[IVX]+")
+_ORDINALS = word_set("first second third fourth fifth sixth seventh eighth ninth tenth")
+_KEPT = _ORDINALS | word_set("full part bill call system interest fire bottom top mill front side")
+"""Stop words that tell one thing from another all the same."""
+_POINTS_BACK = re.compile(
+    r"\W*(?:it|they|he|she|this|these|those|each|both|its|their|his|her)\b", re.IGNORECASE
+)
+_HEADING = re.compile(r"#{1,6} |[^.!?;,]{1,60}:?\Z")
 
 
-def _agreed(place: Place, values: Sequence[Value]) -> float:
-    """Return the share of some values that a sentence has too; 0 of none."""
-    if not values:
-        return 0.0
-    return sum(any(agree(one, value) for one in place.values) for value in values) / len(values)
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a sentence: its characters there, and its stem, "" for words without content."""
+
+    start: int
+    end: int
+    word: str
+    stem: str
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Characters `start` to `end` of passage `passage` (counted from 0), that `text`; `around` are all
+    passages.
+
+    `heading` is the line above that names its topic, and `before` the sentence before it, the last that does
+    not point back itself; either may be "". It may be a heading itself.
+    """
+
+    passage: int
+    start: int
+    end: int
+    text: str
+    around: Surroundings = field(repr=False)
+    heading: str = ""
+    before: str = ""
+    is_heading: bool = False
+
+    @property
+    def points_back(self) -> bool:
+        """Whether it begins with an "It" that stands for something of the sentence before."""
+        return bool(self.before and _POINTS_BACK.match(self.text))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Its content words."""
+        return content_words(self.text)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """Its values, whose characters are the passage's; they are looked for when asked for, since that
+        takes longer than all else."""
+        return tuple(value.shifted(self.start) for value in self.own_values)
+
+    @cached_property
+    def own_values(self) -> tuple[Value, ...]:
+        """The same; their characters are the sentence's."""
+        return tuple(find_values(self.text, self.around))
+
+    @cached_property
+    def extents(self) -> tuple[Extent, ...]:
+        """Its values with their ranges and bounds; their characters are the sentence's."""
+        return tuple(extents(self.text, self.own_values))
+
+    @cached_property
+    def polarity(self) -> tuple[Value, ...]:
+        """Its words with an opposite; their characters are the sentence's."""
+        return tuple(find_polarity(self.text))
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return tuple(_tokens(self.text))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return _stems(self.text)
+
+    @cached_property
+    def lead_stems(self) -> frozenset[str]:
+        """Of what it continues: the heading, and the sentence that it points back to."""
+        return _stems(f"{self.heading} {self.before}" if self.points_back else self.heading)
+
+    @cached_property
+    def before_stems(self) -> frozenset[str]:
+        return _stems(self.before)
+
+
+def places_of(passages: Sequence[str], tick: Callable[[], None] = lambda: None) -> list[Place]:
+    """Return the sentences of passages in their order. `tick` is called for each, and may raise."""
+    passages = [encodable(passage) for passage in passages]
+    around = Surroundings(" ".join(passages))
+    return [
+        place for number, text in enumerate(passages) for place in _of_passage(number, text, around, tick)
+    ]
+
+
+def _of_passage(number: int, text: str, around: Surroundings, tick: Callable[[], None]) -> Iterator[Place]:
+    heading = before = ""
+    for start, end in sentences_in(text):
+        tick()
+        alone = _is_heading(text, start, end)
+        place = Place(number, start, end, text[start:end], around, "" if alone else heading, before, alone)
+        yield place
+        if alone:
+            heading, before = place.text, ""
+        elif not place.points_back:
+            before = place.text
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(token.stem for token in _tokens(text) if token.stem)
+
+
+def _is_heading(text: str, start: int, end: int) -> bool:
+    """Say whether a line stands alone, is short and has no full stop."""
+    alone = (start == 0 or text[start - 1] in "\n\r") and text[end : end + 1] in ("\n", "\r")
+    return alone and bool(_HEADING.match(text, start, end))
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    for match in WORD.finditer(text):
+        written, word = match[0], normal(match[0].lower())
+        if match.start() and _LABEL.fullmatch(written):
+            yield Token(*match.span(), word, f"#{written}")
+        else:
+            kept = word in _KEPT or (word not in stop_words() and len(word) > 1)
+            yield Token(*match.span(), word, _stem(word) if kept else "")
+
+
+def _stem(word: str) -> str:
+    """That of the package, without the "i" of "carried", and a consonant that is doubled once only."""
+    if word in _ORDINALS or word in MONTHS:
+        return word
+    found = stem(word)
+    if word.endswith(("ied", "ies")) and len(found) > 3:
+        found = found.removesuffix("i")
+    return found[:-1] if len(found) > 4 and found[-1] == found[-2] and found[-1] in "lnptgm" else found

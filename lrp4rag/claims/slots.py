@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lrp4rag.claims.statements import Statement, Token
+from lrp4rag.claims.places import Place, Token
 from lrp4rag.claims.words import word_set
 
 Span = tuple[int, int]
@@ -46,7 +46,7 @@ class Side:
     """A sentence and the characters in it of the value that is looked at; `known` are those of the other
     values that the other sentence has too."""
 
-    statement: Statement
+    statement: Place
     span: Span
     known: Sequence[Span] = ()
 
@@ -94,7 +94,7 @@ def same_slot(one: Side, other: Side, *, strict: bool, several: bool) -> bool:
     )
 
 
-def _same_lead(one: Statement, other: Statement, several: bool) -> bool:
+def _same_lead(one: Place, other: Place, several: bool) -> bool:
     """Say whether headings, or what "it" stands for, are the same where both have them; one side's may be in
     the other's sentence."""
     if not one.lead_stems or not other.lead_stems:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from lrp4rag.claims import Value, agree, comparable, find_values
 from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.conditions import Statement, grants, has_sign, statements
-from lrp4rag.claims.places import Places
+from lrp4rag.claims.index import Index
 from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import content_words, stop_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 QUOTED = 80
 """Characters of a condition that words quote, at most."""
-LONG = 1000
-"""Characters from which what a passage has between two full stops is no sentence, and is not looked at."""
 SAME = 5
 """Letters at the beginning of a word that tell which family it is of."""
 
@@ -86,7 +84,7 @@ class Omissions:
         if inputs.response is None or not inputs.sources:
             return []
         question, response = encodable(inputs.question), encodable(inputs.response)
-        places = Places([source.text for source in inputs.sources], inputs.tick)
+        index = Index([source.text for source in inputs.sources], inputs.tick)
         said, asked = _said(f"{question}\n{response}"), _forms(question)
         found: dict[tuple[int, Span], Finding] = {}
         for start, end in stated(response, inputs.tick):
@@ -94,29 +92,26 @@ class Omissions:
             told = _forms(response[start:end]) - _YES_OR_NO
             text = response[start:end] if told else question  # "Yes." says what was asked
             passage = None if inputs.verdict is None else _passage(inputs.verdict, (start, end))
-            resting = places.resting(content_words(text), find_values(text), passage)
-            for condition in self._conditions(
-                told or asked, asked, places, [number for number, _ in resting]
-            ):
+            resting = index.resting(content_words(text), find_values(text), passage)
+            for condition in self._conditions(told or asked, asked, index, resting):
                 known = (condition.passage, condition.span)
                 if known not in found and not self._carries(said, condition):
                     found[known] = _finding(condition, (start, end))
         return list(found.values())
 
     def _conditions(
-        self, told: frozenset[str], asked: frozenset[str], places: Places, resting: Sequence[int]
+        self, told: frozenset[str], asked: frozenset[str], index: Index, resting: Sequence[int]
     ) -> Iterator[_Condition]:
         """Those of the statement that a sentence of the answer with the words `told` makes."""
         best, made = 0.0, None
         for number in resting:
-            place = places.index.places[number]
-            text = places.text(place)
-            for statement in statements(text) if len(text) <= LONG else ():
+            text = index.places[number].text
+            for statement in statements(text):
                 alike = self._alike(statement, text, told, asked)
                 if alike > best:
                     best, made = alike, (number, statement)
         if made is not None:
-            for condition in _conditions_at(places, *made, told, asked):
+            for condition in _conditions_at(index, *made, told, asked):
                 if not condition.of or condition.of & told or condition.of & asked:
                     yield condition
 
@@ -171,11 +166,11 @@ class _Said:
 
 
 def _conditions_at(
-    places: Places, number: int, statement: Statement, told: frozenset[str], asked: frozenset[str]
+    index: Index, number: int, statement: Statement, told: frozenset[str], asked: frozenset[str]
 ) -> Iterator[_Condition]:
     """Yield the conditions of a statement, and the sentences after it that go on with it and have some."""
-    place = places.index.places[number]
-    passage, text = place.passage, places.text(place)
+    place = index.places[number]
+    passage, text = place.passage, place.text
     for one in statement.conditions:
         span = (one.start, one.end)
         yield _condition(passage, place.start, text, span, statement.core, one.of)
@@ -183,9 +178,9 @@ def _conditions_at(
         return
     core = _forms(statement.core)
     subjects = (core & told) | (core & asked)
-    for after in places.index.places[number + 1 : number + 3]:
-        more = places.text(after)
-        if after.passage != passage or len(more) > LONG or not _follows(more, subjects):
+    for after in index.places[number + 1 : number + 3]:
+        more = after.text
+        if after.passage != passage or not _follows(more, subjects):
             return
         if has_sign(more):
             yield _condition(passage, after.start, more, (0, len(more.rstrip(" .;:!"))), statement.core, "")

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims import Value, agree, comparable, find_values
-from lrp4rag.claims.index import NEIGHBOUR, Index, Place
+from lrp4rag.claims.index import NEIGHBOUR, Index
+from lrp4rag.claims.places import Place
 from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.written import number_of

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from lrp4rag.claims.statements import Statement
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import Place
 
-COMMON = 64
-"""In how many sentences a word may be to find partners by: what stands in more tells nothing apart."""
 PARTNERS = 6
-"""How many partners of a sentence are read, those that share most with it."""
+"""How many partners of a sentence are read in each passage, those that share most with it."""
 
 
-def aligned(
-    some: Sequence[Statement], share: float, tick: Callable[[], None]
-) -> Iterator[tuple[Statement, Statement]]:
-    """Pairs of sentences of two passages, the earlier first, in which at least `share` of the words of the
-    shorter, by rarity, are the other's too. Linear in the sentences."""
-    where: dict[str, list[int]] = defaultdict(list)
-    for number, statement in enumerate(some):
+def aligned(index: Index, share: float, tick: Callable[[], None]) -> Iterator[tuple[Place, Place]]:
+    """Pairs of sentences of two passages, the earlier first, in which at least `share` of the words of
+    either, by rarity, are the other's too. Linear in the sentences."""
+    pairs = dict[tuple[int, int], None]()
+    for number, place in enumerate(index.places):
         tick()
-        for word in statement.stems:
-            if word.isalpha():  # numbers are what may differ
-                where[word].append(number)
-    weights = {word: math.log((len(some) + 1) / (len(at) + 0.5)) + 0.5 for word, at in where.items()}
-    totals = [sum(weights.get(word, 0.0) for word in statement.stems) for statement in some]
-    for number, statement in enumerate(some):
-        tick()
-        shared: Counter[int] = Counter()
-        for word in sorted(statement.stems):
-            if word in where and len(where[word]) <= COMMON:
-                for other in where[word]:
-                    if other > number and some[other].passage != statement.passage:
-                        shared[other] += weights[word]  # type: ignore[assignment]
-        for other, weight in shared.most_common(PARTNERS * _passages(shared, some)):
-            if weight >= share * min(totals[number], totals[other]):
-                yield statement, some[other]
-
-
-def _passages(shared: Counter[int], some: Sequence[Statement]) -> int:
-    return min(len({some[other].passage for other in shared}), 10)
+        words = [word for word in place.stems if word.isalpha()]  # numbers are what may differ
+        shares = index.shares([] if place.is_heading else words)
+        others = [other for other in shares if index.places[other].passage != place.passage]
+        best = sorted(others, key=lambda other: (-shares[other], other))[: 10 * PARTNERS]
+        for other in best:
+            if shares[other] >= share and not index.places[other].is_heading:
+                pairs[min(number, other), max(number, other)] = None
+    for one, other in sorted(pairs):
+        yield index.places[one], index.places[other]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lrp4rag.claims.extents import Extent, alike, differ, extents
-from lrp4rag.claims.polarity import find_polarity, opposed
+from lrp4rag.claims.extents import Extent, alike, differ
+from lrp4rag.claims.places import Place, Token
+from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.slots import Span
-from lrp4rag.claims.statements import Statement, Token
 from lrp4rag.claims.units import CURRENCIES
 from lrp4rag.claims.value import NUMERIC, Value
 from lrp4rag.guard.checks.conflicts.disagreements import Disagreement, with_verb
@@ -25,15 +25,15 @@ MOST = 0.5
 """The part of these words that stand in it."""
 _FREE = re.compile(r"\b(?:free(?: of charge)?|no (?:charge|fee)|at no cost)\b(?!-)", re.IGNORECASE)
 
-Found = tuple[Statement, Statement, Disagreement, Span]
+Found = tuple[Place, Place, Disagreement, Span]
 """A sentence that the answer rests on, one of another passage, where they differ, and the characters of the
 answer that this is about."""
 
 
 def asked_for(
-    question: Sequence[Statement],
-    response: Sequence[Statement],
-    passages: Sequence[Statement],
+    question: Sequence[Place],
+    response: Sequence[Place],
+    passages: Sequence[Place],
     sources: Sequence[Source],
     tick: Callable[[], None],
 ) -> Iterator[Found]:
@@ -64,7 +64,7 @@ class _Place:
     """A sentence, the words of the question that it has, and those that it has with its heading, its title
     and the sentence before."""
 
-    statement: Statement
+    statement: Place
     about: frozenset[str]
     context: frozenset[str]
 
@@ -73,12 +73,12 @@ class _Place:
         return self.statement.passage
 
     @cached_property
-    def extents(self) -> list[Extent]:
-        return list(extents(self.statement.text, self.statement.values))
+    def extents(self) -> tuple[Extent, ...]:
+        return self.statement.extents
 
     @cached_property
-    def polarity(self) -> list[Value]:
-        return list(find_polarity(self.statement.text))
+    def polarity(self) -> tuple[Value, ...]:
+        return self.statement.polarity
 
     def has(self, value: Extent) -> bool:
         return any(_is(value, one) for one in self.extents)
@@ -175,18 +175,18 @@ def _verb_behind(negation: Value, place: _Place) -> str:
     return next((token.stem for token in tokens if token.stem), "")
 
 
-def _token(statement: Statement, stem: str) -> Token | None:
+def _token(statement: Place, stem: str) -> Token | None:
     return next((token for token in statement.tokens if token.stem == stem), None)
 
 
-def _context(one: Statement, sources: Sequence[Source]) -> frozenset[str]:
+def _context(one: Place, sources: Sequence[Source]) -> frozenset[str]:
     """Beginnings of the words of a sentence, of its heading and title, and of the sentence before."""
     title = sources[one.passage].title or ""
     named = [word.lower() for word in re.findall(r"\w+", title[:500])]
     return beginnings([*one.stems, *one.lead_stems, *one.before_stems, *named])
 
 
-def _telling(question: Statement) -> frozenset[str]:
+def _telling(question: Place) -> frozenset[str]:
     return frozenset(
         word for word in beginnings(question.stems) if word not in MEASURES and not word.startswith("#")
     )

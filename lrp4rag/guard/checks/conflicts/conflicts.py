@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import Place, places_of
 from lrp4rag.claims.slots import Span
-from lrp4rag.claims.statements import Statement, statements
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
 from lrp4rag.guard.checks.conflicts.alignment import aligned
 from lrp4rag.guard.checks.conflicts.asked import asked_for
@@ -24,7 +26,7 @@ from lrp4rag.guard.checks.conflicts.touched import touched
 from lrp4rag.source import Source
 from lrp4rag.util.text import one_line
 
-Pair = tuple[Statement, Statement]
+Pair = tuple[Place, Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,14 @@ class Conflicts:
     def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the passages. `start` and `end` are of what the response says of a conflict, None
         where it does not touch it. Raises `OverBudget`."""
-        response = statements([inputs.response or ""], inputs.tick)
-        asked = statements([inputs.question], inputs.tick)
-        some = statements([source.text for source in inputs.sources], inputs.tick)
+        response, asked = (
+            [place for place in places_of([text], inputs.tick) if not place.is_heading]
+            for text in (inputs.response or "", inputs.question)
+        )
+        index = Index([source.text for source in inputs.sources], inputs.tick, attrgetter("stems"))
+        some = [place for place in index.places if not place.is_heading]
         found: list[Finding] = []
-        for (one, other), spans in self._disagreements(inputs, some):
+        for (one, other), spans in self._disagreements(inputs, index):
             inputs.tick()
             where = touched(response, ((one, spans.one), (other, spans.other)), asked)
             found.append(_finding(self.name, inputs, (one, other), spans, where))
@@ -66,12 +71,10 @@ class Conflicts:
                 found.append(_finding(self.name, inputs, pair, both, where))
         return sorted(found, key=lambda finding: finding.passages)
 
-    def _disagreements(
-        self, inputs: CheckInput, some: Sequence[Statement]
-    ) -> Iterator[tuple[Pair, Disagreement]]:
+    def _disagreements(self, inputs: CheckInput, index: Index) -> Iterator[tuple[Pair, Disagreement]]:
         """Yield each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
-        pairs = list(aligned(some, self.share, inputs.tick))
+        pairs = list(aligned(index, self.share, inputs.tick))
         for one, other in _without_repeated(pairs):
             inputs.tick()
             first, second = inputs.sources[one.passage], inputs.sources[other.passage]
@@ -127,7 +130,7 @@ def _finding(check: str, inputs: CheckInput, pair: Pair, spans: Disagreement, wh
     return Finding(check, "conflict", words, start=start, end=end, passages=passages, details=details)
 
 
-def _side(statement: Statement, span: Span, source: Source) -> dict[str, Detail]:
+def _side(statement: Place, span: Span, source: Source) -> dict[str, Detail]:
     return {
         "passage": statement.passage,
         "text": statement.text,

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lrp4rag.claims.extents import Extent, alike, differ, extents, same
-from lrp4rag.claims.polarity import find_polarity, opposed, opposites
+from lrp4rag.claims.extents import Extent, alike, differ, same
+from lrp4rag.claims.places import Place
+from lrp4rag.claims.polarity import opposed, opposites
 from lrp4rag.claims.slots import Side, Span, same_slot
-from lrp4rag.claims.statements import Statement
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import word_set
 
@@ -46,11 +46,11 @@ class Disagreement:
 
 
 def disagreement(
-    one: Statement, other: Statement, *, strict: bool = False, several: bool = False
+    one: Place, other: Place, *, strict: bool = False, several: bool = False
 ) -> Disagreement | None:
     """Return the value that is another in an otherwise equal statement; of polarity, where no value is.
     `several` values may be others, as in two versions of one text."""
-    mine, theirs = list(extents(one.text, one.values)), list(extents(other.text, other.values))
+    mine, theirs = one.extents, other.extents
     for a in mine:
         for b in theirs:
             if _may_differ(a, mine, b, theirs) and _is_stated(one, a) and _is_stated(other, b):
@@ -75,7 +75,7 @@ def _may_differ(a: Extent, mine: Sequence[Extent], b: Extent, theirs: Sequence[E
     )
 
 
-def _is_stated(statement: Statement, extent: Extent) -> bool:
+def _is_stated(statement: Place, extent: Extent) -> bool:
     """Say whether a sentence states it: a date at its beginning is a period, a name there the subject, unless
     only one can be, and the number of a section is its name."""
     before = statement.text[: extent.start]
@@ -87,7 +87,7 @@ def _is_stated(statement: Statement, extent: Extent) -> bool:
 
 
 def _sides(
-    one: Statement, a: Span, mine: Sequence[Extent], other: Statement, b: Span, theirs: Sequence[Extent]
+    one: Place, a: Span, mine: Sequence[Extent], other: Place, b: Span, theirs: Sequence[Extent]
 ) -> tuple[Side, Side]:
     def known(some: Sequence[Extent], rest: Sequence[Extent]) -> list[Span]:
         return [(x.start, x.end) for x in some if any(same(x, y) for y in rest)]
@@ -139,14 +139,14 @@ def _polarity(side: Side) -> list[Value]:
     """Those of the value's clause. "At least" and the like belong to the values behind them."""
     return [
         one
-        for one in find_polarity(side.statement.text)
+        for one in side.statement.polarity
         if one.end <= side.reach and one.key[0] not in ("at least", "at most", "above", "over", "more than")
     ]
 
 
-def _opposed(one: Statement, other: Statement) -> Iterator[tuple[Span, Span]]:
+def _opposed(one: Place, other: Place) -> Iterator[tuple[Span, Span]]:
     """Words that state the opposite, where they are the only ones that differ."""
-    first, second = (list(find_polarity(side.text)) for side in (one, other))
+    first, second = (side.polarity for side in (one, other))
     rest = [p for p in first if not any(p.key == q.key for q in second)]
     others = [q for q in second if not any(p.key == q.key for p in first)]
     pairs = [(p, q) for p in rest for q in others if opposed(p, q)]
@@ -160,12 +160,12 @@ def _opposed(one: Statement, other: Statement) -> Iterator[tuple[Span, Span]]:
             yield found, _span(negated[1][0])
 
 
-def _stated(negated: Value, denying: Statement, statement: Statement) -> Span | None:
+def _stated(negated: Value, denying: Place, statement: Place) -> Span | None:
     """Where a sentence says without a "not" what another says with one."""
     return _plainly(negated, statement) or _denied(negated, denying, statement)
 
 
-def _plainly(negated: Value, statement: Statement) -> Span | None:
+def _plainly(negated: Value, statement: Place) -> Span | None:
     for word in opposites(negated):
         found = re.search(rf"\b{re.escape(word)}\b", statement.text, re.IGNORECASE) if word else None
         if found:
@@ -173,7 +173,7 @@ def _plainly(negated: Value, statement: Statement) -> Span | None:
     return None
 
 
-def _denied(negated: Value, denying: Statement, statement: Statement) -> Span | None:
+def _denied(negated: Value, denying: Place, statement: Place) -> Span | None:
     """Where a sentence has the verb that another denies: "covers", "does not cover"."""
     verb = next((token for token in denying.tokens if token.start >= negated.end), None)
     if verb is None or not verb.stem or negated.key[0] != "not":
@@ -185,7 +185,7 @@ def _span(value: Value) -> Span:
     return value.start, value.end
 
 
-def with_verb(statement: Statement, span: Span) -> Span:
+def with_verb(statement: Place, span: Span) -> Span:
     """Return a "not" or an auxiliary with what it denies or states: "are not allowed"."""
     after = next((token for token in statement.tokens if token.start >= span[1]), None)
     if after is None or not after.stem or statement.text[span[1] : after.start].strip():

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from lrp4rag.claims.places import Place, Token
 from lrp4rag.claims.slots import CLAUSE, Span
-from lrp4rag.claims.statements import Statement, Token
 from lrp4rag.claims.units import UNITS
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import stem, word_set
@@ -42,7 +42,7 @@ _REASON = re.compile(r", (?:since|because|as)\b", re.IGNORECASE)
 
 
 def of_the_same(
-    one: Statement, other: Statement, found: Disagreement, asked: frozenset[str], *, strict: bool = False
+    one: Place, other: Place, found: Disagreement, asked: frozenset[str], *, strict: bool = False
 ) -> bool:
     """Say whether nothing tells what two sentences speak of apart, in their clauses and beside the words that
     are `asked` for: no group of people, condition, name or date that one has alone, and no word that each has
@@ -59,7 +59,7 @@ def of_the_same(
     return not (first or second if strict else first & second)
 
 
-def _exclusive(one: Statement, other: Statement, span: Span, asked: frozenset[str]) -> list[Token]:
+def _exclusive(one: Place, other: Place, span: Span, asked: frozenset[str]) -> list[Token]:
     """Words of the value's clause that the other sentence and the question do not have."""
     known = beginnings(other.stems | other.lead_stems | other.before_stems) | asked
     clause = _clause(one, span)
@@ -74,7 +74,7 @@ def _exclusive(one: Statement, other: Statement, span: Span, asked: frozenset[st
     ]
 
 
-def _clause(one: Statement, span: Span) -> Span:
+def _clause(one: Place, span: Span) -> Span:
     """Return the characters of the clause that a value is in: what a comma before "since" begins is a
     reason."""
     ends = [match.start() for match in (*CLAUSE.finditer(one.text), *_REASON.finditer(one.text))]
@@ -82,7 +82,7 @@ def _clause(one: Statement, span: Span) -> Span:
     return start, min((end for end in ends if end >= span[1]), default=len(one.text))
 
 
-def _narrows(one: Statement, tokens: Sequence[Token], span: Span, *, values: bool) -> bool:
+def _narrows(one: Place, tokens: Sequence[Token], span: Span, *, values: bool) -> bool:
     """Say whether words that the other lacks are a condition, a name or a time, or with `values` an
     amount."""
     for token in tokens:
@@ -93,7 +93,7 @@ def _narrows(one: Statement, tokens: Sequence[Token], span: Span, *, values: boo
     kinds = ("name", "date", "time", *(["quantity"] if values else []))
     return any(
         _among(value, tokens) and (value.kind != "quantity" or bool(value.unit))
-        for value in one.values
+        for value in one.own_values
         if value.kind in kinds and not span[0] <= value.start < span[1]
     )
 
@@ -102,7 +102,7 @@ def _among(value: Value, tokens: Sequence[Token]) -> bool:
     return any(value.start <= token.start < value.end for token in tokens)
 
 
-def _joined(one: Statement, tokens: Sequence[Token], shared: frozenset[str]) -> set[tuple[str, bool]]:
+def _joined(one: Place, tokens: Sequence[Token], shared: frozenset[str]) -> set[tuple[str, bool]]:
     """Return the shared words that a word which the other lacks stands right before, or behind."""
     every = [token for token in one.tokens if token.stem]
     alone = {token.start for token in tokens}

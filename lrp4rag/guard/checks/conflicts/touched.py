@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lrp4rag.claims.extents import Extent, alike, differ, extents
-from lrp4rag.claims.polarity import find_polarity
+from lrp4rag.claims.extents import Extent, alike, differ
+from lrp4rag.claims.places import Place
 from lrp4rag.claims.slots import Span
-from lrp4rag.claims.statements import Statement
 
 NEAR = 0.5
 """The part of the words that a response and a side of a conflict share, from which it speaks of it; half
@@ -15,7 +14,7 @@ is enough where it has the value of a side."""
 
 
 def touched(
-    response: Sequence[Statement], sides: Iterable[tuple[Statement, Span]], asked: Iterable[Statement] = ()
+    response: Sequence[Place], sides: Iterable[tuple[Place, Span]], asked: Iterable[Place] = ()
 ) -> Span | None:
     """Characters of the response that a conflict is about: a value that is that of a side, or one like it in
     a sentence that says nearly the same; None where it says nothing of it. A short answer has the words of
@@ -23,7 +22,7 @@ def touched(
     question = frozenset(stem for one in asked for stem in _words(one))
     best: tuple[float, Span] | None = None
     for statement, span in sides:
-        value = next((x for x in extents(statement.text, statement.values) if (x.start, x.end) == span), None)
+        value = next((x for x in statement.extents if (x.start, x.end) == span), None)
         for sentence in response:
             if not statement.stems & (sentence.stems | question):
                 continue
@@ -38,9 +37,9 @@ def touched(
     return best[1] if best else None
 
 
-def _value(sentence: Statement, value: Extent, nearness: float, in_reply: float) -> tuple[float, Span] | None:
+def _value(sentence: Place, value: Extent, nearness: float, in_reply: float) -> tuple[float, Span] | None:
     best: tuple[float, Span] | None = None
-    for one in extents(sentence.text, sentence.values):
+    for one in sentence.extents:
         if alike(one, value):
             same = not differ(one, value)
             near = in_reply >= NEAR / 2 if same else nearness >= NEAR
@@ -49,26 +48,24 @@ def _value(sentence: Statement, value: Extent, nearness: float, in_reply: float)
     return best
 
 
-def _polarity(
-    sentence: Statement, statement: Statement, span: Span, nearness: float
-) -> tuple[float, Span] | None:
+def _polarity(sentence: Place, statement: Place, span: Span, nearness: float) -> tuple[float, Span] | None:
     if nearness < NEAR:
         return None
-    wanted = {one.unit for one in find_polarity(statement.text) if (one.start, one.end) == span}
-    for one in find_polarity(sentence.text):
+    wanted = {one.unit for one in statement.polarity if (one.start, one.end) == span}
+    for one in sentence.polarity:
         if one.unit in wanted:
             return nearness + 1, (sentence.start + one.start, sentence.start + one.end)
     return nearness, (sentence.start, sentence.end)
 
 
-def _nearness(first: set[str], statement: Statement) -> float:
+def _nearness(first: set[str], statement: Place) -> float:
     """Return the part of the shorter one's words that the other has; words of values count in neither."""
     second = _words(statement)
     return len(first & second) / max(min(len(first), len(second)), 1)
 
 
-def _words(statement: Statement) -> set[str]:
-    spans = [(value.start, value.end) for value in statement.values if value.kind != "polarity"]
+def _words(statement: Place) -> set[str]:
+    spans = [(value.start, value.end) for value in statement.own_values if value.kind != "polarity"]
     return {
         token.stem
         for token in statement.tokens

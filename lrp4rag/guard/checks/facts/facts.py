@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from lrp4rag.claims import find_values
-from lrp4rag.claims.places import Places
+from lrp4rag.claims.index import Index
 from lrp4rag.claims.words import content_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
 from lrp4rag.guard.checks.facts.find import Fact, facts_of
@@ -54,8 +54,8 @@ class _Passages:
         self._inputs = inputs
 
     @cached_property
-    def _places(self) -> Places:
-        return Places([source.text for source in self._inputs.sources], self._inputs.tick)
+    def _index(self) -> Index:
+        return Index([source.text for source in self._inputs.sources], self._inputs.tick)
 
     def of(
         self,
@@ -72,8 +72,8 @@ class _Passages:
             return told[0]
         response = self._inputs.response or ""
         text = encodable(" ".join(response[start:end] for start, end in fact.stretches))
-        resting = self._places.resting(content_words(text), find_values(text))
-        return self._places.index.places[resting[0][0]].passage if resting else None
+        resting = self._index.resting(content_words(text), find_values(text))
+        return self._index.places[resting[0]].passage if resting else None
 
 
 def _finding(fact: Fact, found: Score, verdict: Verdict, passages: _Passages) -> Finding:
