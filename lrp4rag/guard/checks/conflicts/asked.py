@@ -11,12 +11,11 @@ from functools import cached_property
 from lrp4rag.claims.extents import Extent, alike, differ
 from lrp4rag.claims.places import Place, Token
 from lrp4rag.claims.polarity import opposed
-from lrp4rag.claims.slots import Span
+from lrp4rag.claims.subjects import MEASURES, Side, Span, beginnings, same_in_other_words
 from lrp4rag.claims.units import CURRENCIES
 from lrp4rag.claims.value import NUMERIC, Value
 from lrp4rag.guard.checks.conflicts.disagreements import Disagreement, with_verb
 from lrp4rag.guard.checks.conflicts.documents import are_siblings, are_versions
-from lrp4rag.guard.checks.conflicts.narrowed import MEASURES, beginnings, of_the_same
 from lrp4rag.source import Source
 
 LEAST = 2
@@ -113,8 +112,8 @@ def _otherwise(
 
 
 def _are_same(place: _Place, other: _Place, spans: Disagreement, *, strict: bool = False) -> bool:
-    asked = place.about | other.context
-    return of_the_same(place.statement, other.statement, spans, asked, strict=strict)
+    sides = Side(place.statement, spans.one), Side(other.statement, spans.other)
+    return same_in_other_words(*sides, place.about | other.context, strict=strict)
 
 
 def _is(one: Extent, other: Extent) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.places import Place, places_of
-from lrp4rag.claims.slots import Span
+from lrp4rag.claims.subjects import Span
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
 from lrp4rag.guard.checks.conflicts.alignment import aligned
 from lrp4rag.guard.checks.conflicts.asked import asked_for

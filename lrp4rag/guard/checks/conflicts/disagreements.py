@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lrp4rag.claims.extents import Extent, alike, differ, same
 from lrp4rag.claims.places import Place
 from lrp4rag.claims.polarity import opposed, opposites
-from lrp4rag.claims.slots import Side, Span, same_slot
+from lrp4rag.claims.subjects import Side, Span, same_subject
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import word_set
 
@@ -55,13 +55,13 @@ def disagreement(
         for b in theirs:
             if _may_differ(a, mine, b, theirs) and _is_stated(one, a) and _is_stated(other, b):
                 sides = _sides(one, (a.start, a.end), mine, other, (b.start, b.end), theirs)
-                if _nothing_else(a, b, mine, theirs, sides, several) and same_slot(
+                if _nothing_else(a, b, mine, theirs, sides, several) and same_subject(
                     *sides, strict=strict, several=several
                 ):
                     return Disagreement((a.start, a.end), (b.start, b.end))
     for p, q in _opposed(one, other):
         sides = _sides(one, p, mine, other, q, theirs)
-        if not any(_unmatched(mine, theirs, sides)) and same_slot(*sides, strict=strict, several=several):
+        if not any(_unmatched(mine, theirs, sides)) and same_subject(*sides, strict=strict, several=several):
             return Disagreement(with_verb(one, p), with_verb(other, q))
     return None
 
@@ -139,7 +139,7 @@ def _polarity(side: Side) -> list[Value]:
     """Those of the value's clause. "At least" and the like belong to the values behind them."""
     return [
         one
-        for one in side.statement.polarity
+        for one in side.place.polarity
         if one.end <= side.reach and one.key[0] not in ("at least", "at most", "above", "over", "more than")
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lrp4rag.claims.extents import Extent, alike, differ
 from lrp4rag.claims.places import Place
-from lrp4rag.claims.slots import Span
+from lrp4rag.claims.subjects import Span
 
 NEAR = 0.5
 """The part of the words that a response and a side of a conflict share, from which it speaks of it; half
