@@ -56,8 +56,9 @@ from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
 
-EXCERPT = 0.7
-"""Tokens of an excerpt, as a share of the longest prompt that is read whole."""
+EXCERPT, NEEDED = 0.7, 0.95
+"""Tokens of an excerpt, as a share of the longest prompt that is read whole; and of one that a response cannot
+be judged without."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -216,10 +217,9 @@ class Prompt:
     def _excerpt(self, long: LongPrompt, response: str) -> _Part:
         tokens, passages = self.detector.most_read
         window = self.detector.reader.window
-        if window is not None:
-            tokens = min(tokens, window)
         room = math.inf if window is None else window - max(self._tokens_in(response), 1)
-        excerpt = long.excerpt(response, tokens=min(EXCERPT * tokens, room), passages=passages)
+        most = min(tokens if window is None else min(tokens, window), room / NEEDED)
+        excerpt = long.excerpt(response, tokens=EXCERPT * most, passages=passages, most=NEEDED * most)
         return _Part(self.detector.reader, excerpt.example, self.truncation, excerpt)
 
     def _tokens_in(self, response: str) -> int:

@@ -107,11 +107,11 @@ class LongPrompt:
         """Return the sentence of all passages that has most of the statement's words."""
         return nearest(self.index, self.passages, statement)
 
-    def excerpt(self, response: str, *, tokens: float, passages: float) -> Excerpt:
+    def excerpt(self, response: str, *, tokens: float, passages: float, most: float) -> Excerpt:
         """Return the prompt cut down for a response (perhaps ""), to about so many tokens and at most so many
-        passages; at least one sentence is read."""
-        chosen = self._choose(self._wanted(response), tokens - self._frame, passages)
-        return self._cut(chosen)
+        passages. What its sentences cannot be judged without may take up to `most` tokens, of more passages;
+        at least one sentence is read."""
+        return self._cut(self._choose(self._wanted(response), tokens, passages, most))
 
     def suffices(self, excerpt: Excerpt, response: str) -> bool:
         """Say whether an excerpt has what the sentences of a response cannot be judged without."""
@@ -186,24 +186,28 @@ class LongPrompt:
             if any(comparable(value, one) for one in places[number].values)
         ][:1]
 
-    def _choose(self, wanted: Sequence[_Wanted], tokens: float, most: float) -> frozenset[int]:
+    def _choose(
+        self, wanted: Sequence[_Wanted], tokens: float, most_passages: float, most: float
+    ) -> frozenset[int]:
         """Return the places that are read, those first that a sentence cannot do without."""
-        chosen, passages, left = dict[int, None](), set[int](), tokens
+        chosen, passages, length = dict[int, None](), set[int](), self._frame
 
-        def add(number: int) -> bool:
-            nonlocal left
+        def add(number: int, needed: bool = False) -> bool:
+            nonlocal length
             passage = int(self._passage[number])
-            cost = int(self._lengths[number]) + (0 if passage in passages else int(self._headings[passage]))
-            fits = cost <= left and (passage in passages or len(passages) < most)
+            begun = passage in passages
+            cost = int(self._lengths[number]) + (0 if begun else int(self._headings[passage]))
+            fits = length + cost <= (most if needed else tokens)
+            fits = fits and (needed or begun or len(passages) + 1 <= most_passages)
             if number in chosen or (chosen and not fits):
                 return False
             chosen[number] = None
             passages.add(passage)
-            left -= cost
+            length += cost
             return True
 
         for number in _in_turns(one.needed for one in wanted):
-            add(number)
+            add(number, needed=True)
         for number in [*chosen]:
             for neighbour in self.index.beside(number):
                 add(neighbour)

@@ -44,8 +44,8 @@ def long_prompt(passages: list[str], **fields: str) -> LongPrompt:
     return LongPrompt(example, encode_prompt(example, TOKENIZER))
 
 
-def excerpt(long: LongPrompt, response: str, tokens: int = 600, passages: int = 7) -> Excerpt:
-    found = long.excerpt(response, tokens=tokens, passages=passages)
+def excerpt(long: LongPrompt, response: str, tokens: int = 600, most: int = 900) -> Excerpt:
+    found = long.excerpt(response, tokens=tokens, passages=7.5, most=most)
     assert found.example.question == QUESTION
     texts = found.example.passages
     assert len(texts) == len(long.passages)
@@ -92,7 +92,7 @@ def test_headings_keep_their_numbers_and_those_of_others_go() -> None:
 def test_a_prompt_that_was_given_is_cut_as_it_is_written(template: str, kept: str) -> None:
     prompt = template.format(question=QUESTION)
     long = long_prompt(["A b.", "It is tall.", "C d."], prompt=prompt)
-    found = excerpt(long, "It is tall.", tokens=0)
+    found = excerpt(long, "It is tall.", tokens=0, most=0)
     assert found.read == (1,)
     assert found.example.prompt == kept.format(question=QUESTION)
 
@@ -157,13 +157,15 @@ def test_empty_and_huge_passages() -> None:
     assert len(encode_prompt(found.example, TOKENIZER).prompt_ids) <= 620
 
 
-def test_a_response_of_more_than_there_is_room_for_has_each_of_its_parts_read_in_turn() -> None:
+@pytest.mark.parametrize(("most", "fewest"), [(330, 3), (5000, len(WORDS))])
+def test_what_a_long_response_needs_is_read_as_far_as_there_is_room(most: int, fewest: int) -> None:
+    """Of more passages than are else read, each sentence in its turn."""
     stated = [f"The {word} is {k + 20} metres tall." for k, word in enumerate(WORDS)]
-    passages = [f"{text} It was built in {1800 + k}." for k, text in enumerate(stated)]
-    response = " ".join(stated)
-    found = excerpt(long_prompt(passages), response, tokens=330, passages=7)
-    assert 3 <= len(found.read) <= 7
-    assert all("metres tall" in found.example.passages[k] for k in found.read)
+    passages = [*(f"{text} It was built in {1800 + k}." for k, text in enumerate(stated)), *distractors(30)]
+    found = excerpt(long_prompt(passages), " ".join(stated), tokens=300, most=most)
+    read = [k for k in found.read if "metres tall" in found.example.passages[k]]
+    assert fewest <= len(read) <= len(WORDS)
+    assert len(encode_prompt(found.example, TOKENIZER).prompt_ids) <= most * 1.05
 
 
 def test_an_excerpt_suffices_while_the_next_sentences_are_in_it() -> None:
