@@ -136,7 +136,7 @@ def measured(cells: Sequence[Cell], threshold: float) -> dict[str, Any]:
 @listed("--counts", click.IntRange(0), "0,8,16,32,64", "Passages of other questions.")
 @count("--limit", 1000, "Questions.")
 @click.option("--seed", default=0, show_default=True, help="Draws the passages and their places.")
-@click.option("--cache", type=click.Path(path_type=Path), help="What was judged: a run resumes from there.")
+@click.option("--cache", type=click.Path(), help="What was judged: a run resumes from there.")
 @click.option("--peaks/--no-peaks", default=True, help="Measure memory too, in a process for each length.")
 @command.dtype
 def main(
@@ -146,7 +146,7 @@ def main(
     counts: tuple[int, ...],
     limit: int,
     seed: int,
-    cache: Path | None,
+    cache: str | None,
     peaks: bool,
     dtype: str,
 ) -> Report:
@@ -164,7 +164,7 @@ def main(
     examples = [one for one in examples if one.source in chosen]
     detector = Detector.load(name, dtype=dtype)
     setup = {"detector": detector.card.sha256, "dtype": dtype, "seed": seed}
-    cells = Cells(cache, setup)
+    cells = Cells(None if cache is None else Path(cache), setup)
     questions = [list(group) for _, group in groupby(examples, lambda one: one.source)]
     groups = [(group, number) for group in questions for number in counts]
     with detector:

@@ -57,8 +57,8 @@ from lrp4rag.util.types import require_kind, require_whole
 Prevalence = float | Literal["estimate"]
 
 EXCERPT, NEEDED = 0.7, 0.95
-"""Tokens of an excerpt, as a share of the longest prompt that is read whole; and of one that a response cannot
-be judged without."""
+"""Tokens of an excerpt, as a share of the longest prompt that is read whole; and of one that a long response
+needs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
