@@ -179,15 +179,15 @@ class Prompt:
 
     def part(self, response: str = "", *, growing: bool = False) -> _Part:
         """Return what is read of the prompt for a response. While it is `growing`, that stays the same as
-        long as it has what the sentences so far cannot be judged without."""
+        long as it has what its new sentences cannot be judged without."""
         if not self.detector.plain or not self._is_long(response):
             return self._whole
         long = self.detector.long_prompt(self.example, self._whole.whole)
         if not growing:
             return self._excerpt(long, response)
         before, part = self._last or ("", self._excerpt(long, ""))
-        goes_on = part.excerpt is not None and response.startswith(before)
-        if not (goes_on and part.excerpt is not None and long.suffices(part.excerpt, response)):
+        excerpt = part.excerpt if response.startswith(before) else None
+        if excerpt is None or not long.suffices(excerpt, response, since=len(before)):
             part = self._excerpt(long, response)
         self._last = response, part
         return part

@@ -113,9 +113,11 @@ class LongPrompt:
         at least one sentence is read."""
         return self._cut(self._choose(self._wanted(response), tokens, passages, most))
 
-    def suffices(self, excerpt: Excerpt, response: str) -> bool:
-        """Say whether an excerpt has what the sentences of a response cannot be judged without."""
-        wanted = self._wanted(response)[:-1]
+    def suffices(self, excerpt: Excerpt, response: str, since: int = 0) -> bool:
+        """Say whether an excerpt has what the sentences of a response that end after character `since` cannot
+        be judged without."""
+        new = (span for span in sentences_in(response) if span[1] > since)
+        wanted = (self._wanted_by(response, span) for span in new)
         return all(place in excerpt.places for one in wanted for place, _ in one.needed)
 
     def _tokens(self, encoded: Encoded) -> tuple[Numbers, Numbers, int]:
