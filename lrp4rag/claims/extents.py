@@ -86,11 +86,16 @@ def differ(one: Extent, other: Extent) -> bool:
     return True
 
 
+def agrees(one: Extent, other: Extent) -> bool:
+    """Say whether both could fill the same slot, and be true of one thing."""
+    return alike(one, other) and not differ(one, other)
+
+
 def same(one: Extent, other: Extent) -> bool:
     """Say whether they say the same; names that share a word may not ("Vaccine A", "Vaccine B")."""
     if one.kind == "name":
         return agree(one.first, other.first) and agree(one.last, other.last)
-    return alike(one, other) and not differ(one, other)
+    return agrees(one, other)
 
 
 def _are_one(text: str, one: Value, other: Value) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lrp4rag.claims.value import Value
 
@@ -190,6 +190,22 @@ def opposed(first: Value, second: Value) -> bool:
     if second.text.casefold() in {text.casefold() for text in opposites(first)}:
         return True
     return not (first.key[1] or second.key[1]) and frozenset((first.key[0], second.key[0])) in _OPPOSED
+
+
+def opposed_words(first: Iterable[Value], second: Iterable[Value]) -> list[tuple[Value, Value]]:
+    """Return the pairs of opposed words of two texts, of which neither text has both."""
+    words, others = ([value for value in some if value.kind == "polarity"] for some in (first, second))
+    own, theirs = ({value.key for value in some} for some in (words, others))
+    pairs = ((p, q) for p in words for q in others if p.key not in theirs and q.key not in own)
+    return [(p, q) for p, q in pairs if opposed(p, q)]
+
+
+def stated_without(denial: Value, text: str) -> tuple[int, int] | None:
+    """Return the characters where a text says without a "not" what a value says with one."""
+    for word in filter(None, opposites(denial)):
+        if found := re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE):
+            return found.span()
+    return None
 
 
 def find_references(text: str) -> Iterator[Value]:

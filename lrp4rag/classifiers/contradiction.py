@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
 from lrp4rag.claims.index import Occurrence
-from lrp4rag.claims.polarity import opposed, opposites
+from lrp4rag.claims.polarity import opposed, stated_without
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
@@ -187,13 +187,10 @@ def _stated(claim: Claim, context: Context, words: Iterable[str]) -> Occurrence 
     if number is None or similarities[number] < ALIKE:
         return None
     place = context.index.places[number]
-    text = context.passages[place.passage][place.start : place.end]
-    for other in opposites(claim.value):
-        found = re.search(rf"\b{re.escape(other)}\b", text, re.IGNORECASE) if other else None
-        if found is not None:
-            value = replace(claim.value, start=found.start(), end=found.end(), text=found[0])
-            return Occurrence(value.shifted(place.start), place.passage, similarities[number])
-    return None
+    if (span := stated_without(claim.value, place.text)) is None:
+        return None
+    value = replace(claim.value, start=span[0], end=span[1], text=place.text[slice(*span)])
+    return Occurrence(value.shifted(place.start), place.passage, similarities[number])
 
 
 def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | None:

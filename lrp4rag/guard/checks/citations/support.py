@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lrp4rag.claims import Value, agree, comparable, find_values
 from lrp4rag.claims.index import NEIGHBOUR, Index
 from lrp4rag.claims.places import Place
-from lrp4rag.claims.polarity import opposed
+from lrp4rag.claims.polarity import opposed_words
 from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.written import number_of
 from lrp4rag.guard.checks.citations.citation import Part
@@ -170,13 +170,8 @@ class Supporter:
         best = max(near, key=near.__getitem__, default=None)
         if best is None or near[best] < 0.5:
             return ""
-        for value in values:
-            there = [one for one in self._index.places[best].values if one.kind == "polarity"]
-            if value.kind == "polarity" and not any(one.key == value.key for one in there):
-                for one in there:
-                    if opposed(value, one) and not any(one.key == other.key for other in values):
-                        return one.text
-        return ""
+        pairs = opposed_words(values, self._index.places[best].values)
+        return pairs[0][1].text if pairs else ""
 
     def _said(self, places: Sequence[int]) -> str:
         chosen = [self._index.places[k] for k in places]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import ClassVar
 
+from lrp4rag.claims.differences import Difference, difference
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.places import Place, places_of
 from lrp4rag.claims.subjects import Span
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
 from lrp4rag.guard.checks.conflicts.alignment import aligned
 from lrp4rag.guard.checks.conflicts.asked import asked_for
-from lrp4rag.guard.checks.conflicts.disagreements import Disagreement, disagreement
 from lrp4rag.guard.checks.conflicts.documents import (
     are_of_one_text,
     are_siblings,
@@ -53,7 +53,7 @@ class Conflicts:
         index = Index([source.text for source in inputs.sources], inputs.tick, attrgetter("stems"))
         some = [place for place in index.places if not place.is_heading]
         found: list[Finding] = []
-        for (one, other), spans in self._disagreements(inputs, index):
+        for (one, other), spans in self._differences(inputs, index):
             inputs.tick()
             where = touched(response, ((one, spans.one), (other, spans.other)), asked)
             found.append(_finding(self.name, inputs, (one, other), spans, where))
@@ -63,7 +63,7 @@ class Conflicts:
         for place, other, spans, where in asked_for(asked, response, some, inputs.sources, inputs.tick):
             pair, both = (place, other), spans
             if place.passage > other.passage:
-                pair, both = (other, place), Disagreement(spans.other, spans.one)
+                pair, both = (other, place), Difference(spans.other, spans.one)
             if names_one(inputs.question, inputs.sources[place.passage], inputs.sources[other.passage]):
                 continue
             if len(found) < self.most and (passages := (pair[0].passage, pair[1].passage)) not in told:
@@ -71,7 +71,7 @@ class Conflicts:
                 found.append(_finding(self.name, inputs, pair, both, where))
         return sorted(found, key=lambda finding: finding.passages)
 
-    def _disagreements(self, inputs: CheckInput, index: Index) -> Iterator[tuple[Pair, Disagreement]]:
+    def _differences(self, inputs: CheckInput, index: Index) -> Iterator[tuple[Pair, Difference]]:
         """Yield each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
         pairs = list(aligned(index, self.share, inputs.tick))
@@ -80,7 +80,7 @@ class Conflicts:
             first, second = inputs.sources[one.passage], inputs.sources[other.passage]
             if are_siblings(first, second) or names_one(inputs.question, first, second):
                 continue
-            spans = disagreement(
+            spans = difference(
                 one, other, strict=are_of_one_text(first, second), several=are_versions(first, second)
             )
             if spans is None:
@@ -104,7 +104,7 @@ def _without_repeated(pairs: list[Pair]) -> Iterator[Pair]:
             yield one, other
 
 
-def _finding(check: str, inputs: CheckInput, pair: Pair, spans: Disagreement, where: Span | None) -> Finding:
+def _finding(check: str, inputs: CheckInput, pair: Pair, spans: Difference, where: Span | None) -> Finding:
     statement, rival = pair
     sources = inputs.sources[statement.passage], inputs.sources[rival.passage]
     latest = newer(*sources)
