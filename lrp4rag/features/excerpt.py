@@ -261,14 +261,14 @@ def _in_turns(lists: Iterable[Sequence[tuple[int, float]]]) -> Iterator[int]:
 
 
 def _joined(text: str, runs: Sequence[tuple[int, int]]) -> str:
-    """Join what is read of a passage: by a line break where one follows it."""
-    found = ""
-    for number, (start, end) in enumerate(runs):
-        found += text[start:end]
-        if number + 1 < len(runs):
-            gap = text[end : runs[number + 1][0]]
-            found += "\n" if "\n" in gap[: len(gap) - len(gap.lstrip())] else " "
-    return found
+    """Join what is read of a passage: by a space behind a full stop, else by a line break, without which two
+    sentences might be one."""
+    joined = ""
+    for start, end in runs:
+        if joined:
+            joined += " " if joined.endswith((".", "!", "?")) else "\n"
+        joined += text[start:end]
+    return joined
 
 
 def _prompt_of(example: Example, texts: Sequence[str]) -> tuple[str, tuple[Span, ...]]:

@@ -18,7 +18,7 @@ from lrp4rag.generation import GeneratedToken, Generation, from_passages
 from lrp4rag.lrp.relevance import Array
 from lrp4rag.reader.encoding import FIRST_PASSAGE
 from lrp4rag.report.numbers import percent
-from lrp4rag.report.record import contradiction_record, nearest_record
+from lrp4rag.report.record import contradiction_record, nearest_record, passages_record
 from lrp4rag.report.words import time_words, token_words
 from lrp4rag.streaming import JudgedPiece
 from lrp4rag.util.text import one_line, visible
@@ -219,6 +219,7 @@ def record_piece(piece: JudgedPiece) -> dict[str, Any]:
             for contradiction in span.contradictions
         ],
         "nearest": nearest_record(piece.nearest),
+        "read": passages_record(piece.read),
     }
 
 

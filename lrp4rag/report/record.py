@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -66,11 +67,16 @@ def record(
         "prompt_tokens": len(encoded.prompt_ids),
         "response_tokens": len(encoded.response_ids),
         "dropped": encoded.dropped,
-        "read": None if analysis.read is None else [passage + 1 for passage in analysis.read],
+        "read": passages_record(analysis.read),
         "generated": analysis.generated,
         "response": encoded.response,
         "seconds": {what: _number(spent) for what, spent in analysis.seconds.items()},
     }
+
+
+def passages_record(passages: Sequence[int] | None) -> list[int] | None:
+    """Count passages from 1."""
+    return None if passages is None else [passage + 1 for passage in passages]
 
 
 def _span(span: SuspectSpan) -> dict[str, Any]:

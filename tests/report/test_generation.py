@@ -229,6 +229,8 @@ def test_json_counts_passages_from_one() -> None:
     assert (found["start"], found["end"], found["probability"], found["suspect"]) == (0, 20, 0.6, True)
     assert (found["status"], found["so_far"], found["abstained"]) == ("contradicted", 0.7, False)
     assert found["nearest"]["passage"] == 1
+    assert found["read"] is None
+    assert record_piece(replace(PIECE, read=(0, 13)))["read"] == [1, 14]
 
 
 def test_every_piece_has_a_status() -> None:

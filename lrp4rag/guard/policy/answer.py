@@ -60,8 +60,9 @@ class DecidedSentence:
             record["contradictions"] = [{**value, "text": None} for value in record["contradictions"]]
             record["nearest"] = record["nearest"] and {**record["nearest"], "words": []}
             findings = [without_words(finding) for finding in findings]
-        names = ("start", "end", "status", "probability", "suspect", "so_far", "contradictions", "nearest")
-        return {name: record[name] for name in names} | {"findings": findings}
+        verdict = ("start", "end", "status", "probability", "suspect", "so_far")
+        evidence = ("contradictions", "nearest", "read")
+        return {name: record[name] for name in (*verdict, *evidence)} | {"findings": findings}
 
 
 @dataclass(frozen=True, slots=True)
