@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from lrp4rag.claims.places import Place, places_of
+from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.value import Value, agree, comparable
 
 _COMPARED = 200
@@ -105,6 +106,18 @@ class Index:
             if comparable(value, candidate)
         ]
         return sorted(occurrences, key=lambda candidate: -candidate.similarity)
+
+    def polarity(self, value: Value, similarities: Sequence[float]) -> tuple[float, Occurrence | None]:
+        """Return how similar the best place is that has the same word with an opposite, 0 for none, and the
+        best place that has its opposite."""
+        same, best = 0.0, None
+        for place, similarity in zip(self.places, similarities, strict=True):
+            for candidate in place.values:
+                if candidate.kind == "polarity" and candidate.key == value.key:
+                    same = max(same, similarity)
+                elif opposed(value, candidate) and (best is None or similarity > best.similarity):
+                    best = Occurrence(candidate, place.passage, similarity)
+        return same, best
 
     def _presence(self, word: str) -> dict[int, float]:
         """Return how much of a word the places have that have it, or a neighbour in their passage."""

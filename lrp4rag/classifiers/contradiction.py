@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
 from lrp4rag.claims.index import Occurrence
-from lrp4rag.claims.polarity import opposed, stated_without
+from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
@@ -198,11 +198,7 @@ def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | Non
     same."""
     start, end = claim.sentence
     words = content_words(record.encoded.response[start:end])
-    best: Occurrence | None = None
-    for place, similarity in zip(context.index.places, context.index.similarities(words), strict=True):
-        for one in place.values:
-            if opposed(claim.value, one) and (best is None or similarity > best.similarity):
-                best = Occurrence(one, place.passage, similarity)
+    _, best = context.index.polarity(claim.value, context.index.similarities(words))
     if best is None and claim.value.key[1]:
         best = _stated(claim, context, words)
     return best if best is not None and best.similarity >= claim.support else None

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.index import Index
-from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import number_of
 from lrp4rag.features.contrast import Claim, Scored
@@ -94,7 +93,8 @@ def _row(
     rival = max((one.similarity for one in claim.rivals), default=0.0)
     same = opposite = number = 0.0
     if value.kind == "polarity":
-        same, opposite = _polarity(claim, index, similarities)
+        same, opposing = index.polarity(value, similarities)
+        opposite = opposing.similarity if opposing else 0.0
     elif value.kind in ("quantity", "date"):
         number = _same_number(claim, index, similarities)
     row = [
@@ -143,18 +143,6 @@ def _mean_difference(one: Scored) -> float:
 
 def _clipped(margin: float) -> float:
     return float(np.clip(margin, -LARGEST, LARGEST))
-
-
-def _polarity(claim: Claim, index: Index, similarities: list[float]) -> tuple[float, float]:
-    """Similarity of the best places that say the same, and the opposite."""
-    same = opposite = 0.0
-    for place, similarity in zip(index.places, similarities, strict=True):
-        for one in place.values:
-            if one.kind == "polarity" and one.key == claim.value.key:
-                same = max(same, similarity)
-            elif opposed(claim.value, one):
-                opposite = max(opposite, similarity)
-    return same, opposite
 
 
 def _same_number(claim: Claim, index: Index, similarities: list[float]) -> float:

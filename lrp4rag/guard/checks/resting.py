@@ -21,8 +21,6 @@ SAME_WORDS, MORE_LIKE = 0.6, 0.15
 value tells (0 to 1, Dice)."""
 SHARED = 0.5
 """The part of a sentence's words that a passage with its value has."""
-LONG = 2000
-"""Characters of a sentence that are looked at."""
 
 
 def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
@@ -35,10 +33,10 @@ def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[
         for start, end in sentences_in(encodable(source.text)):
             inputs.tick()
             among = inside if start < last and first < end else outside
-            among.append(Stretch(number, plain(encodable(source.text[start:end][:LONG])).text))
+            among.append(Stretch(number, plain(encodable(source.text[start:end])).text))
     for start, end in stated(text, inputs.tick):
         inputs.tick()
-        passage = _resting(Stretch(-1, plain(text[start:end][:LONG]).text), inside, outside)
+        passage = _resting(Stretch(-1, plain(text[start:end]).text), inside, outside)
         if passage is not None:
             yield start, end, passage
 

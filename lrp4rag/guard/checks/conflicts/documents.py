@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC
 
 from lrp4rag.claims.names import find_names
 from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.guard.checks.gate.passage import read_passage
 from lrp4rag.source import Source
 from lrp4rag.util.text import WORD, normal, one_line, words_of
 
@@ -50,13 +51,12 @@ def names_one(question: str, one: Source, other: Source) -> bool:
 def newer(one: Source, other: Source) -> int | None:
     """0 for the first, 1 for the second: the one that is effective later; without dates, the one with the
     higher version of the same document. None where neither is known to be."""
-    dates = (_date(one.effective), _date(other.effective))
-    if dates[0] and dates[1] and dates[0] != dates[1]:
-        return int(dates[1] > dates[0])
-    versions = (_version(one.version), _version(other.version))
-    if _same_document(one, other) and all(versions) and versions[0] != versions[1]:
-        return int(versions[1] > versions[0])
-    return None
+    passages = [read_passage(number, source, UTC) for number, source in enumerate((one, other))]
+    starts = [passage.validity.period.start for passage in passages]
+    if starts[0] and starts[1] and starts[0] != starts[1]:
+        return int(starts[1] > starts[0])
+    same = _same_document(one, other)
+    return next((k for k in (0, 1) if same and passages[k].replaces(passages[1 - k])), None)
 
 
 def named(number: int, source: Source) -> str:
@@ -84,19 +84,3 @@ def _words(text: str | None) -> list[str]:
 
 def _folded(text: str) -> set[str]:
     return {normal(word.casefold()) for word in WORD.findall(text)}
-
-
-def _date(written: str | None) -> datetime | None:
-    try:
-        date = datetime.fromisoformat((written or "").strip())
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _version(written: str | None) -> tuple[int, ...]:
-    """Its numbers, without zeros at the end."""
-    numbers = [int(part) for part in re.findall(r"[0-9]{1,9}", (written or "")[:100])]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
