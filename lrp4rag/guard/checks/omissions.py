@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from lrp4rag.claims import Value, agree, comparable, find_values
 from lrp4rag.claims.clauses import Span
@@ -17,10 +16,8 @@ from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import content_words, stop_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
 from lrp4rag.guard.checks.facts.find import stated
+from lrp4rag.guard.checks.facts.scoring import sentence_of
 from lrp4rag.util.text import WORD, encodable, one_line, words_of
-
-if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Verdict
 
 QUOTED = 80
 """Characters of a condition that words quote, at most."""
@@ -91,7 +88,8 @@ class Omissions:
             inputs.tick()
             told = _forms(response[start:end]) - _YES_OR_NO
             text = response[start:end] if told else question  # "Yes." says what was asked
-            passage = None if inputs.verdict is None else _passage(inputs.verdict, (start, end))
+            rested = sentence_of(start, end, inputs.verdict) if inputs.verdict else None
+            passage = rested.passage if rested else None
             resting = index.resting(content_words(text), find_values(text), passage)
             for condition in self._conditions(told or asked, asked, index, resting):
                 known = (condition.passage, condition.span)
@@ -238,14 +236,6 @@ _BY_FORM: dict[str, frozenset[int]] = {}
 for _number, _words in enumerate(_SYNONYMS):
     for _form in _forms(_words):
         _BY_FORM[_form] = _BY_FORM.get(_form, frozenset()) | {_number}
-
-
-def _passage(verdict: Verdict, sentence: Span) -> int | None:
-    """What the verdict says that a sentence of the answer rests on."""
-    start, end = sentence
-    at = bisect_right(verdict.sentences, start, key=lambda one: one.end)
-    found = verdict.sentences[at] if at < len(verdict.sentences) else None
-    return found.passage if found is not None and found.start < end else None
 
 
 def _finding(condition: _Condition, sentence: Span) -> Finding:

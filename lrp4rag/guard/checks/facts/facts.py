@@ -80,7 +80,7 @@ def _finding(fact: Fact, found: Score, verdict: Verdict, passages: _Passages) ->
     kind = {True: "grounded", False: "ungrounded", None: "unjudged"}[found.grounded]
     spans = suspect_spans(fact, verdict)
     contradictions = contradictions_of(fact, spans)
-    passage = passages.of(fact, sentence_of(fact, verdict), spans, contradictions)
+    passage = passages.of(fact, sentence_of(fact.start, fact.end, verdict), spans, contradictions)
     return Finding(
         "facts",
         kind,

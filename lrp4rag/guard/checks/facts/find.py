@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lrp4rag.claims import Value, find_values
 from lrp4rag.claims.clauses import Clause, Span, clauses
 from lrp4rag.claims.stating import is_heading, states_nothing, without_marker
+from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import NUMERIC
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import blanked, encodable
@@ -43,17 +44,16 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
     text = encodable(response)
     sentences = sentences_in(text)
     text = blanked(text, _CITED)  # is no part of what is stated
-    found: list[Fact] = []
-    for number, (sentence, values) in enumerate(zip(sentences, _by_sentence(text, sentences), strict=True)):
+    around, found = Surroundings(text), list[Fact]()
+    for number, (start, end) in enumerate(sentences):
         tick()
-        start, end = sentence
         after = sentences[number + 1] if number + 1 < len(sentences) else None
         line = after is not None and "\n" in text[end : after[0]]
         ruled = line and after is not None and _is_ruler(text[after[0] : after[1]])
         if not ruled:
-            for clause in _claims(
-                text[start:end], values, followed=line, alone=len(sentences) == 1, tick=tick
-            ):
+            sentence, alone = text[start:end], len(sentences) == 1
+            values = find_values(sentence, around)
+            for clause in _claims(sentence, values, followed=line, alone=alone, tick=tick):
                 found.append(_fact(response, number, start, clause))
     return found
 
@@ -62,19 +62,6 @@ def stated(response: str, tick: Callable[[], None] = lambda: None) -> list[Span]
     """(start, end) of the sentences that state something: those that have a fact."""
     sentences = sentences_in(encodable(response))
     return [sentences[number] for number in sorted({fact.sentence for fact in facts_of(response, tick)})]
-
-
-def _by_sentence(response: str, sentences: Sequence[Span]) -> Iterator[list[Value]]:
-    """Yield the values of each sentence, with its offsets."""
-    values, first = find_values(response), 0
-    for start, end in sentences:
-        while first < len(values) and values[first].start < start:
-            first += 1
-        inside = []
-        while first < len(values) and values[first].end <= end:
-            inside.append(values[first].shifted(-start))
-            first += 1
-        yield inside
 
 
 def _fact(response: str, number: int, offset: int, clause: Clause) -> Fact:

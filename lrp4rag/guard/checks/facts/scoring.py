@@ -35,7 +35,7 @@ def score(fact: Fact, verdict: Verdict) -> Score:
     if reached := suspect_spans(fact, verdict):
         known = [span.probability for span in reached if span.probability is not None]
         return Score(max(known, default=None), grounded=False)
-    sentence = sentence_of(fact, verdict)
+    sentence = sentence_of(fact.start, fact.end, verdict)
     located = sentence is not None and any(_spans(verdict, (sentence.start, sentence.end)))
     probability = None if sentence is None or located else sentence.probability
     return Score(probability, grounded=sentence is None or located or not sentence.suspect)
@@ -56,11 +56,11 @@ def contradictions_of(fact: Fact, spans: Sequence[SuspectSpan]) -> list[Contradi
     ]
 
 
-def sentence_of(fact: Fact, verdict: Verdict) -> Sentence | None:
-    """Return the verdict's sentence that the fact begins in; None where there is none."""
-    number = bisect_right(verdict.sentences, fact.start, key=lambda one: one.end)
-    found = verdict.sentences[number] if number < len(verdict.sentences) else None
-    return found if found is not None and found.start < fact.end else None
+def sentence_of(start: int, end: int, verdict: Verdict) -> Sentence | None:
+    """Return the verdict's sentence that characters of the response begin in; None where there is none."""
+    number = bisect_right(verdict.sentences, start, key=lambda sentence: sentence.end)
+    sentence = verdict.sentences[number] if number < len(verdict.sentences) else None
+    return sentence if sentence is not None and sentence.start < end else None
 
 
 def _spans(verdict: Verdict, stretch: Span) -> Iterator[SuspectSpan]:
