@@ -32,8 +32,10 @@ ASKED = 0.25
 """Weight of a place's similarity with the question, beside that with a sentence."""
 NEAR, COMPARED = 50, 10
 """Of the places most like a sentence: so many are searched for its values, and for other values."""
-CLOSE = 0.5
+CLOSE = 0.7
 """Further places of a sentence are at least so similar, compared with its best one."""
+FILLED = 0.6
+"""Up to here, as a share of an excerpt's tokens, the rest of its passages is read too."""
 FURTHER = 6
 """Further places of a sentence, at most."""
 
@@ -222,6 +224,10 @@ class LongPrompt:
                     add(neighbour)
         if not chosen:
             add(0)  # no passage has a word of the response or the question
+        for number in [*chosen]:
+            for same in np.flatnonzero(self._passage == self._passage[number]).tolist():
+                if length < FILLED * tokens:
+                    add(same)
         return frozenset(chosen)
 
     def _cut(self, places: frozenset[int]) -> Excerpt:

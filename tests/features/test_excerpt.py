@@ -157,6 +157,14 @@ def test_empty_and_huge_passages() -> None:
     assert len(encode_prompt(found.example, TOKENIZER).prompt_ids) <= 620
 
 
+def test_the_rest_of_the_passages_that_are_read_fills_a_short_excerpt() -> None:
+    """And no other passages."""
+    passages = among(40)
+    found = excerpt(long_prompt(passages), "Its lamp was lit in 1873.", tokens=900)
+    assert found.read == (passages.index(OWN[0]),)
+    assert found.example.passages[found.read[0]] == OWN[0]
+
+
 @pytest.mark.parametrize(("most", "fewest"), [(330, 3), (5000, len(WORDS))])
 def test_what_a_long_response_needs_is_read_as_far_as_there_is_room(most: int, fewest: int) -> None:
     """Of more passages than are else read, each sentence in its turn."""
