@@ -1,0 +1,259 @@
+"""Whether a claim denies what passages say, or says what they deny."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.poles import DIMENSIONS, Pole, poles
+from lrp4rag.claims.signed import Clause, Word
+
+CLAUSES = 6
+"""Clauses of the passages that a clause is compared with, at most."""
+SENTENCES = 5
+"""Sentences of the passages in which words in the place of a sentence's words are looked for, at most."""
+NEAR = 40.0
+"""Characters at which a word beside another one counts a third."""
+CLEAR = 0.15
+"""How much more of the words around a word must stand around its opposite than around its like."""
+_OF_CLAUSES = (
+    "best", "known", "against share", "against n", "turned n", "parity other", "rarest against", "matched",
+    "agree", "contrary", "gap", "missing", "parity gap",
+)  # fmt: skip
+_DENIAL = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|un\w{4,20}|hardly|except|excluding"
+    r"|unless|lacks?|only|fail\w{0,4}|forbidden|prohibited|banned|excluded|refused|rejected|impossible|lost"
+    r"|closed|free|instead|against)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+
+
+class Spanned(Protocol):
+    """What has characters `start` to `end` of a text."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Characters `start` to `end` of a response stand where passage `passage` has the opposite, its
+    characters `passage_start` to `passage_end`; `weight` is the share (0 to 1) of the words around that are
+    the same."""
+
+    start: int
+    end: int
+    passage: int
+    passage_start: int
+    passage_end: int
+    weight: float
+
+
+def compare_signs(
+    grounds: Grounds, text: str, clauses: Sequence[Clause]
+) -> tuple[dict[str, float], list[Denial]]:
+    """Compare the clauses of a sentence of a `text` with the passages: features by name, and the denials, the
+    surest first."""
+    every = [word for clause in clauses for word in clause.content]
+    if not grounds.placed or not every:
+        return {}, []
+    rows = []
+    for clause in clauses:
+        if clause.content:
+            others = [word for word in every if not clause.start <= word.start < clause.end]
+            rows.append(_compare_clause(grounds, clause, others))
+    features = {"clauses": float(len(rows))}
+    for name, column in zip(_OF_CLAUSES, np.array(rows).T, strict=True):
+        features[f"{name} max"] = float(column.max())
+        if name in ("best", "known", "gap", "agree"):
+            features[f"{name} min"] = float(column.min())
+    near, denials = _compare_near(grounds, text, clauses, every)
+    return features | near, denials
+
+
+def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -> list[float]:
+    """Return the values of `_OF_CLAUSES`: the signs of its words in the clauses that say most of it."""
+    aligned = grounds.aligned(clause.content, context)
+    agree = contrary = parity_same = parity_other = 0.0
+    first = [0.0] * 8
+    for rank, place in enumerate(aligned.order[:CLAUSES]):
+        score = float(aligned.known[place])
+        if score <= 0:
+            break
+        theirs = grounds.placed[place].clause
+        matches = grounds.matches(clause.content, theirs.content)
+        against = [match.weight for match in matches if match.sign < 0]
+        share = sum(against) / (sum(match.weight for match in matches) or 1.0)
+        turned = sum(match.opposite for match in matches)
+        agree, contrary = max(agree, score * (1 - share)), max(contrary, score * share)
+        other = clause.sign * theirs.sign * (-1) ** turned < 0
+        parity_other, parity_same = max(parity_other, score * other), max(parity_same, score * (not other))
+        if not rank:
+            best = float(aligned.scores[place])
+            rarest = max(against, default=0.0)
+            first = [best, score, share, len(against), turned, score * other, rarest, len(matches)]
+    return [*first, agree, contrary, contrary - agree, aligned.missing, parity_other - parity_same]
+
+
+def _compare_near(
+    grounds: Grounds, text: str, clauses: Sequence[Clause], every: Sequence[Word]
+) -> tuple[dict[str, float], list[Denial]]:
+    """Compare each word and each pole of a sentence with those of the passages that have most of the words
+    around it around them."""
+    start, end = clauses[0].start, clauses[-1].end
+    own = poles(text, start, end)
+    weights = np.array([grounds.weight(word.base) if grounds.related(word.base) else 0.0 for word in every])
+    comparison = _Comparison(every, own, weights)
+    denied_there = 0.0
+    for rank, (number, _) in enumerate(grounds.aligned(every).sentences(grounds, SENTENCES)):
+        if theirs := grounds.words_of(number):
+            share = comparison.add(grounds, number, theirs)
+            if rank < 3 and _DENIAL.search(grounds.text(number)):
+                denied_there = max(denied_there, share)
+    denies = len(_DENIAL.findall(text[start:end]))
+    features = comparison.features() | {
+        "denials here": float(denies),
+        "denied there": denied_there,
+        "denied here only": float(denies > 0 and not denied_there),
+        "denied there only": denied_there * (not denies),
+    }
+    return features, comparison.lasting()
+
+
+class _Comparison:
+    """The words and poles of a sentence, and how much of what stands around them stands around the same word
+    or pole of passages, and around its opposite."""
+
+    def __init__(self, words: Sequence[Word], own: Sequence[Pole], weights: NDArray[np.float64]) -> None:
+        self._words, self._poles, self._weights = words, own, weights
+        self._at = np.array([word.start for word in words], float)
+        self._pole_at = np.array([pole.start for pole in own], float)
+        self._tables = {name: np.zeros(len(words)) for name in ("same", "denied", "turned")}
+        self._pole_for, self._pole_against = np.zeros(len(own)), np.zeros(len(own))
+        self._denials: list[Denial] = []
+
+    def add(self, grounds: Grounds, number: int, theirs: Sequence[Word]) -> float:
+        """Compare with a sentence of the passages and its words; return the share of the words it has."""
+        strength = np.array(
+            [[grounds.related(word.base).get(other.base, 0.0) for other in theirs] for word in self._words]
+        )
+        shared = np.abs(strength) * self._weights[:, None]
+        there = np.array([word.start for word in theirs], float)
+        passage = grounds.sentences[number][0]
+        self._add_words(theirs, strength, _support(shared, self._weights, self._at, there), passage)
+        said = grounds.found(poles, number)
+        if self._poles and said:
+            said_at = np.array([pole.start for pole in said], float)
+            places = self._at, there, self._pole_at, said_at
+            self._add_poles(said, _support_of_poles(shared, self._weights, *places), passage)
+        return float(shared.max(1).sum() / (self._weights.sum() + 1e-9))
+
+    def _add_words(
+        self,
+        theirs: Sequence[Word],
+        strength: NDArray[np.float64],
+        support: NDArray[np.float64],
+        passage: int,
+    ) -> None:
+        for k, j in zip(*np.nonzero(strength), strict=True):
+            word, other, turned = self._words[k], theirs[j], strength[k, j] < 0
+            agrees = word.sign * other.sign == (-1 if turned else 1)
+            table = self._tables["same" if agrees else "turned" if turned else "denied"]
+            if support[k, j] > table[k]:
+                table[k] = support[k, j]
+                if not agrees:
+                    self._denials.append(_denial(word, other, passage, support[k, j]))
+
+    def _add_poles(self, said: Sequence[Pole], support: NDArray[np.float64], passage: int) -> None:
+        for k, pole in enumerate(self._poles):
+            for j, other in enumerate(said):
+                if other.dimension != pole.dimension:
+                    continue
+                if other.sign == pole.sign:
+                    self._pole_for[k] = max(self._pole_for[k], support[k, j])
+                elif support[k, j] > self._pole_against[k]:
+                    self._pole_against[k] = support[k, j]
+                    self._denials.append(_denial(pole, other, passage, support[k, j]))
+
+    def features(self) -> dict[str, float]:
+        """Return features of how much more stands around opposites."""
+        features = dict.fromkeys((f"{name} near" for name in DIMENSIONS), 0.0)
+        pole_gaps = self._pole_against - self._pole_for
+        for pole, gap in zip(self._poles, pole_gaps, strict=True):
+            name = f"{pole.dimension} near"
+            features[name] = max(features[name], float(gap), key=abs)
+        gaps = {name: self._tables[name] - self._tables["same"] for name in ("denied", "turned")}
+        for name, values in gaps.items():
+            features[f"{name} near"] = float(values.max())
+            features[f"{name} near n"] = float((values > CLEAR).sum())
+            features[f"{name} near sum"] = float(np.maximum(values, 0).sum())
+            features[f"{name} against"] = float(self._tables[name].max())
+        every = np.concatenate((np.maximum(gaps["denied"], gaps["turned"]), pole_gaps))
+        return features | {
+            "near": float(every.max()),
+            "near two": float(np.sort(every)[-2:].sum()),
+            "word for": float(self._tables["same"].max()),
+            "pole near": float(pole_gaps.max(initial=0.0)),
+            "pole near n": float((pole_gaps > CLEAR).sum()),
+            "pole against": float(self._pole_against.max(initial=0.0)),
+            "pole for least": float(self._pole_for.min(initial=1.0)),
+            "poles": float(len(self._poles)),
+            "poles alone": float(((self._pole_against == 0) & (self._pole_for == 0)).sum()),
+        }
+
+    def lasting(self) -> list[Denial]:
+        """Return the denials that no other place of the passages outweighs, the surest first."""
+        agreed = dict(zip((word.start for word in self._words), self._tables["same"], strict=True))
+        agreed |= dict(zip((pole.start for pole in self._poles), self._pole_for, strict=True))
+        lasting = [denial for denial in self._denials if denial.weight > agreed[denial.start] + CLEAR]
+        return sorted(lasting, key=lambda denial: -denial.weight)
+
+
+def _support(
+    shared: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    at: NDArray[np.float64],
+    there: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return for each word of a claim and of a passage the share, 0 to 1, of the words near the first that
+    stand near the second: (words, words there). `shared` has the weight of each pair, `weights` those of the
+    claim's words, `at` and `there` the characters at which they stand."""
+    near, near_there = _closeness(at, at), _closeness(there, there)
+    most = near @ weights - 0.5 * weights
+    np.fill_diagonal(near, 0)
+    np.fill_diagonal(near_there, 0)
+    best = (shared[:, :, None] * near_there[None]).max(1)
+    supported: NDArray[np.float64] = (near @ best + 0.5 * shared) / (most + 1.0)[:, None]
+    return supported
+
+
+def _support_of_poles(
+    shared: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    at: NDArray[np.float64],
+    there: NDArray[np.float64],
+    own: NDArray[np.float64],
+    said: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the same of what stands at the characters `own` of the claim and `said` of the passage."""
+    near = _closeness(own, at)
+    best = (shared[:, :, None] * _closeness(there, said)[None]).max(1)
+    supported: NDArray[np.float64] = near @ best / (near @ weights + 1.0)[:, None]
+    return supported
+
+
+def _closeness(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    closeness: NDArray[np.float64] = np.exp(-np.abs(first[:, None] - second) / NEAR)
+    return closeness
+
+
+def _denial(own: Spanned, other: Spanned, passage: int, weight: float) -> Denial:
+    return Denial(own.start, own.end, passage, other.start, other.end, float(weight))

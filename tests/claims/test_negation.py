@@ -1,0 +1,69 @@
+"""Whether a claim denies what passages say, or says what they deny."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.negation import compare_signs
+from lrp4rag.claims.signed import signed_clauses
+
+
+def denials(passage: str, claim: str) -> list[tuple[str, str]]:
+    _, found = compare_signs(Grounds("", [passage]), claim, list(signed_clauses(claim)))
+    return [(claim[one.start : one.end], passage[one.passage_start : one.passage_end]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim", "pair"),
+    [
+        ("The mark is voluntary and costs 5 euros.", "The mark is compulsory.", ("compulsory", "voluntary")),
+        (
+            "Credit card numbers were not touched.",
+            "Credit card numbers were touched.",
+            ("touched", "touched"),
+        ),
+        ("The gate of the castle is open on Sunday.", "On Sunday the gate is closed.", ("closed", "open")),
+        ("Your settings are kept.", "Your settings are lost.", ("lost", "kept")),
+        ("Fees are due on completion.", "Fees are due on exchange, not completion.", ("completion",) * 2),
+        (
+            "The mass was played without the Sanctus.",
+            "The mass was played with the Sanctus.",
+            ("Sanctus",) * 2,
+        ),
+        ("Dogs must wear a lead.", "Dogs need not wear a lead.", ("wear", "wear")),
+    ],
+)
+def test_denials_have_the_words_of_both(passage: str, claim: str, pair: tuple[str, str]) -> None:
+    assert pair in denials(passage, claim)
+    features, _ = compare_signs(Grounds("", [passage]), claim, list(signed_clauses(claim)))
+    assert features["near"] > 0
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("Credit card numbers were not touched.", "The card numbers weren't touched."),
+        ("The gate is open on Sunday.", "The gate is open on Sunday."),
+        ("The gate is shut on Sunday. It is open on Monday.", "The gate is open on Monday."),
+        ("The mark is voluntary.", "The mark is optional."),
+        ("Fish is sold here.", "Elephants never dance."),
+    ],
+)
+def test_none_where_a_passage_says_the_same_or_nothing(passage: str, claim: str) -> None:
+    assert denials(passage, claim) == []
+
+
+def test_no_words_and_no_passages() -> None:
+    assert compare_signs(Grounds("", ["The gate is open."]), "", []) == ({}, [])
+    assert compare_signs(Grounds("", []), "It is open.", list(signed_clauses("It is open."))) == ({}, [])
+
+
+def test_features_have_the_same_names_and_are_finite() -> None:
+    grounds = Grounds("", ["The gate is open on Sunday, unless it rains."])
+    rows = [
+        compare_signs(grounds, text, list(signed_clauses(text)))[0]
+        for text in ("Closed.", "If it rains, the gate is not open; it is closed.", "Never mind elephants")
+    ]
+    assert rows[0].keys() == rows[1].keys() == rows[2].keys()
+    assert all(abs(value) < 1000 for row in rows for value in row.values())
