@@ -1,0 +1,35 @@
+"""How much of a claim no passage has anything of."""
+
+from __future__ import annotations
+
+from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.novelty import compare_novelty
+from lrp4rag.claims.signed import signed_clauses
+
+PASSAGES = ["The tower is 31 metres tall. Fish is sold nearby."]
+
+
+def compared(claim: str, question: str = "", passages: list[str] = PASSAGES):
+    features, new = compare_novelty(Grounds(question, passages), claim, list(signed_clauses(claim)))
+    return features, [claim[word.start : word.end] for word in new]
+
+
+def test_words_that_no_passage_has() -> None:
+    features, new = compared("The tower is guarded by Elephants.")
+    assert new == ["guarded", "Elephants"]
+    assert (features["new unasked"], features["capital new"]) == (2, 1)
+
+
+def test_words_of_the_question_are_not_new() -> None:
+    assert compared("Elephants guard it.", "Do elephants guard the tower?")[1] == []
+
+
+def test_a_claim_that_a_passage_has() -> None:
+    features, new = compared("Fish is sold.")
+    assert new == []
+    assert (features["whole best"], features["new share"]) == (1, 0)
+
+
+def test_no_passages_and_no_words() -> None:
+    assert compared("Fish.", passages=[]) == ({"new words": 1}, ["Fish"])
+    assert compared("It is.") == ({"new words": 0}, [])
