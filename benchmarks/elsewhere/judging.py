@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from benchmarks.cells import Cell, Cells
 from benchmarks.elsewhere.sets import Item
+from lrp4rag.example import Example
 from lrp4rag.judge import Detector, ExplainedVerdict
+from lrp4rag.training.controls import words_outside
 from lrp4rag.util.files import check_folder
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.progress import track
@@ -68,19 +70,20 @@ class Judged:
     def scores(self) -> dict[str, Scores]:
         """By way: the probability, the number of the response's words, and the part of its distinct words
         that no passage has."""
-        lengths, novel = list[float](), list[float]()
-        for item in self.items:
-            words = words_of(item.example.response or "")
-            known = {word for passage in item.example.passages for word in words_of(passage)}
-            lengths.append(float(len(words)))
-            novel.append(len(set(words) - known) / max(len(set(words)), 1))
-        return {OURS: self.probabilities, LENGTH: np.array(lengths), NOVEL: np.array(novel)}
+        length, novel = np.array([controls_of(item.example) for item in self.items], dtype=np.float64).T
+        return {OURS: self.probabilities, LENGTH: length, NOVEL: novel}
 
     def select(self, rows: Flags) -> Judged:
         numbers = np.flatnonzero(rows)
         return Judged(
             tuple(self.items[k] for k in numbers), tuple(self.cells[k] for k in numbers), self.threshold
         )
+
+
+def controls_of(example: Example) -> tuple[int, float]:
+    """Count the response's words, and return the part of its distinct words that no passage has."""
+    words = words_of(example.response or "")
+    return len(words), len(words_outside(example)) / max(len(set(words)), 1)
 
 
 def cache_of(folder: Path | None, name: str, detector: Detector) -> Cells:

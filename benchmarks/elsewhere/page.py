@@ -82,12 +82,13 @@ def write(about: Figures, found: Mapping[str, Figures | None], out: Path) -> dic
     return record
 
 
-def draw_ways(found: Mapping[str, Mapping[str, Interval]], xlabel: str) -> Figure:
-    """A line a name, with a dot and its interval for each way, ours on top; 0.5 is chance."""
+def draw_ways(found: Mapping[str, Mapping[str, Interval]], xlabel: str, *, reference: float = 0.5) -> Figure:
+    """A line a name, with a dot and its interval for each way, ours on top; dots stand at `reference` by
+    chance."""
     with themed():
         drawn = blank((0.8 * WIDTH, 0.42 * len(found) + 1.1))
         ax = drawn.subplots()
-        ax.axvline(0.5, color="0.4", ls=":", lw=1)
+        ax.axvline(reference, color="0.4", ls=":", lw=1)
         for k, (way, (marker, colour)) in enumerate(MARKERS.items()):
             known = {
                 place: ways[way]

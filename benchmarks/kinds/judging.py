@@ -1,0 +1,292 @@
+"""Raw scores of labelled answers: minimal pairs, the same questions with edited passages, out of folds."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import takewhile
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from benchmarks.elsewhere.judging import controls_of
+from benchmarks.elsewhere.sets import NEAR, Item
+from lrp4rag.claims.words import stop_words
+from lrp4rag.classifiers.verdict import Contradiction
+from lrp4rag.data import read_rows
+from lrp4rag.example import Example, Label
+from lrp4rag.judge import Detector, ExplainedVerdict
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
+from lrp4rag.util.progress import track
+
+MINIMAL, EVIDENCE, EVERYDAY, RAGTRUTH = "pairs", "evidence", "everyday", "ragtruth"
+"""Sets of scores."""
+FAITHFUL, ORIGINAL, UNAFFECTED = "faithful", "original", "unaffected"
+"""Kinds of right answers: to passages as they were, and where an edit touches what they do not say."""
+HARMLESS = ("harmless_1", "harmless_2", "harmless_3")
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+
+
+class NamedValue(BaseModel):
+    """A contradiction of a verdict: its characters in the response and in the passage; whether it lies in the
+    wrong words, and whether the passage's value there is the right one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    start: int
+    end: int
+    passage: int
+    passage_start: int
+    passage_end: int
+    inside: bool
+    right: bool
+
+
+class Score(BaseModel):
+    """A labelled answer and its probability: a line of a raw file, without a text of the data.
+
+    `source` is its question and `twin` the id of the right answer that a faulty one was made of. `words` and
+    `novel` are the controls. `kinds` are those of all labels, where an answer has several. A probability is
+    null where the answer states nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    set: str
+    kind: str
+    label: Literal[0, 1]
+    probability: float | None = Field(ge=0, le=1)
+    source: str = ""
+    twin: str = ""
+    generator: str = ""
+    kinds: list[str] = []
+    threshold: float | None = None
+    abstained: bool = False
+    contradictions: list[NamedValue] = []
+    seconds: float | None = None
+    words: int | None = None
+    novel: float | None = None
+
+    @property
+    def question(self) -> str:
+        """What resamples draw whole; of an id of the set everyday, what stands before the answer's number."""
+        return self.source or re.split(r"[.~]", self.id)[0]
+
+    @property
+    def copied_from(self) -> str:
+        return self.twin or (self.id.partition("~")[0] if "~" in self.id else "")
+
+
+class Replacement(BaseModel):
+    passage: int = Field(ge=0)
+    old: str
+    new: str
+
+
+class Edit(BaseModel):
+    kind: str
+    replacements: list[Replacement]
+    wrong: list[str]
+    spans: dict[str, list[str]]
+
+
+class EditedQuestion(BaseModel):
+    base: str
+    edits: list[Edit]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer to judge. `is_right` says whether a contradiction names the right value."""
+
+    example: Example
+    kind: str
+    twin: str
+    is_right: Callable[[Contradiction], bool]
+
+    def inside(self, value: Contradiction) -> bool:
+        return any(value.start < label.end and label.start < value.end for label in self.example.labels or ())
+
+
+def cases_of_pairs(items: Sequence[Item]) -> list[Case]:
+    """Minimal pairs. The right value of a copy with a fault is what its faithful answer has there."""
+    near = {item.example.source: item.example for item in items if item.kind == NEAR}
+    cases = []
+    for item in items:
+        twin = near[item.example.source]
+
+        def is_right(value: Contradiction, example: Example = item.example, twin: Example = twin) -> bool:
+            return has_value_of(twin.response or "", example.response or "", value)
+
+        cases.append(Case(item.example, item.kind, twin.id if item.example.labels else "", is_right))
+    return cases
+
+
+def has_value_of(twin: str, response: str, value: Contradiction) -> bool:
+    """Say whether `value.instead` has the words that the twin has in the place of the contradicted ones, and
+    none of those."""
+    places = [(match.start(), match.end()) for match in _WORD.finditer(response)]
+    ours, theirs = (_WORD.findall(text.lower()) for text in (response, twin))
+    expected = list[str]()
+    for tag, first, last, start, end in SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes():
+        touched = [k for k in range(start, end) if places[k][0] < value.end and value.start < places[k][1]]
+        if tag == "equal":
+            expected += [ours[k] for k in touched]
+        elif touched:
+            expected += theirs[first:last]
+    stops = stop_words()
+    wanted = set(expected) - stops
+    wrong = set(_WORD.findall(value.text.lower())) - stops - wanted
+    named = set(_WORD.findall(value.instead.lower()))
+    return bool(wanted) and wanted <= named and not wrong & named
+
+
+def cases_of_evidence(path: Path, items: Sequence[Item]) -> list[Case]:
+    """Both faithful answers of each question, to its passages and to these with each edit. The right value is
+    what was edited.
+
+    Raises `InputError` naming the line for an edit of what is not there.
+    """
+    answers: dict[str, dict[str, Example]] = defaultdict(dict)
+    for item in items:
+        if item.kind.startswith(FAITHFUL):
+            answers[item.example.source][item.kind] = item.example
+    cases = list[Case]()
+    for line, row in read_rows(path, EditedQuestion):
+        for example in answers[row.base].values():  # of a question beyond the limit there are none
+            cases.append(Case(example, ORIGINAL, "", lambda _: False))
+        for edit in row.edits:
+            for name, example in answers[row.base].items():
+                cases.append(_edited(example, name, edit, path, line))
+    return cases
+
+
+def _edited(example: Example, name: str, edit: Edit, path: Path, line: int) -> Case:
+    passages, response = list(example.passages), example.response or ""
+    for replacement in edit.replacements:
+        number = replacement.passage
+        if number >= len(passages) or replacement.old not in passages[number]:
+            raise InputError("no passage has it", path=path, line=line, field="edits.replacements.old")
+        passages[number] = passages[number].replace(replacement.old, replacement.new, 1)
+    wrong = name in edit.wrong
+    texts = edit.spans.get(name, []) if wrong else []
+    if wrong != bool(texts) or any(text not in response for text in texts):
+        raise InputError(
+            "a wrong answer needs spans, which it has", path=path, line=line, field="edits.spans"
+        )
+    changed = [(each.passage, *_changed(passages[each.passage], each)) for each in edit.replacements]
+
+    def is_right(value: Contradiction) -> bool:
+        return any(
+            value.passage == passage and value.passage_start < end and start < value.passage_end
+            for passage, start, end in changed
+        )
+
+    labels = tuple(Label(response.index(text), response.index(text) + len(text), edit.kind) for text in texts)
+    edited = Example(
+        example.question,
+        passages,
+        response,
+        id=f"{example.source}_{edit.kind}_{name}",
+        source=example.source,
+        labels=labels,
+    )
+    kind = edit.kind if wrong or edit.kind in HARMLESS else UNAFFECTED
+    return Case(edited, kind, example.id if wrong else "", is_right)
+
+
+def _changed(passage: str, replacement: Replacement) -> tuple[int, int]:
+    """Return the characters of the edited passage that the edit changed, one at least."""
+    old, new = replacement.old, replacement.new
+    same = _shared(old, new)
+    tail = _shared(old[same:][::-1], new[same:][::-1])
+    start = passage.find(new) + same
+    return start, start + max(len(new) - tail - same, 1)
+
+
+def _shared(first: str, second: str) -> int:
+    """Count the characters that both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+
+
+def judge_cases(detector: Detector, name: str, cases: Sequence[Case], path: Path) -> None:
+    """Judge the cases that a raw file lacks, prompt by prompt, and add their scores to it."""
+    scores = [score for _, score in read_rows(path, Score)] if path.exists() else []
+    present = {score.id for score in scores}
+    prompts: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        if case.example.id not in present:
+            prompts[case.example.prompt].append(case)
+    with detector:
+        for group in track(prompts.values(), len(prompts), name):
+            start = time.perf_counter()
+            verdicts = detector.judge_many([case.example for case in group], evidence=False)
+            seconds = (time.perf_counter() - start) / len(group)
+            pairs = zip(group, verdicts, strict=True)
+            threshold = detector.card.threshold
+            scores += [_score(name, case, verdict, threshold, seconds) for case, verdict in pairs]
+            write_scores(path, scores)
+
+
+def _score(name: str, case: Case, verdict: ExplainedVerdict, threshold: float, seconds: float) -> Score:
+    words, novel = controls_of(case.example)
+    fields = NamedValue.model_fields.keys() - {"inside", "right"}
+    return Score(
+        id=case.example.id,
+        set=name,
+        kind=case.kind,
+        label=1 if case.example.labels else 0,
+        probability=verdict.probability,
+        source=case.example.source,
+        twin=case.twin,
+        threshold=threshold,
+        abstained=verdict.abstained,
+        contradictions=[
+            NamedValue(
+                **{field: getattr(value, field) for field in fields},
+                inside=case.inside(value),
+                right=case.is_right(value),
+            )
+            for value in verdict.contradictions
+        ],
+        seconds=round(seconds, 3),
+        words=words,
+        novel=round(novel, 5),
+    )
+
+
+def write_scores(path: Path, scores: Sequence[Score]) -> None:
+    """Write a raw file, whole or not at all; fields that say nothing are left out."""
+    lines = (json.dumps(score.model_dump(exclude_defaults=True), separators=(",", ":")) for score in scores)
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
+
+
+def out_of_fold(
+    name: str, examples: Sequence[Example], probabilities: Sequence[float], threshold: float | None = None
+) -> Iterator[Score]:
+    """Make the scores of labelled responses by cross-validation, each judged by a detector that did not learn
+    from its source. A response's kind is that of its first label, or "faithful"."""
+    for example, probability in zip(examples, probabilities, strict=True):
+        kinds = list(dict.fromkeys(label.kind for label in example.labels or ()))
+        words, novel = controls_of(example)
+        yield Score(
+            id=example.id,
+            set=name,
+            kind=kinds[0] if kinds else FAITHFUL,
+            label=1 if kinds else 0,
+            probability=round(float(probability), 6),
+            source=example.source,
+            generator=example.generator or "",
+            kinds=kinds if len(kinds) > 1 else [],
+            threshold=threshold,
+            words=words,
+            novel=round(novel, 5),
+        )

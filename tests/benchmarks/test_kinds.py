@@ -1,0 +1,287 @@
+"""The benchmark of flag rates by kind, on a miniature set and a detector of known verdicts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.elsewhere.judging import LENGTH, OURS
+from benchmarks.elsewhere.sets import PAIRS, read_pairs
+from benchmarks.kinds.__main__ import main
+from benchmarks.kinds.judging import (
+    EVERYDAY,
+    EVIDENCE,
+    MINIMAL,
+    RAGTRUTH,
+    Score,
+    cases_of_evidence,
+    has_value_of,
+    out_of_fold,
+    write_scores,
+)
+from benchmarks.kinds.page import ALL, WITHIN, flagged_at, measure, write
+from lrp4rag.classifiers.verdict import Contradiction
+from lrp4rag.example import Example, Label
+from lrp4rag.judge import Detector
+from lrp4rag.util.errors import InputError
+from tests.benchmarks.test_elsewhere import StandIn, pairs_of
+from tests.benchmarks.test_elsewhere import write as write_sets
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def edit(kind: str, passage: int, old: str, new: str, **spans: list[str]) -> dict[str, Any]:
+    replacements = [{"passage": passage, "old": old, "new": new}]
+    return {"kind": kind, "replacements": replacements, "wrong": list(spans), "spans": spans}
+
+
+EDITS = [
+    edit("number", 0, "30 metres", "45 metres", faithful_1=["30 metres"], faithful_2=["30 metres"]),
+    edit("entity", 1, "Bergen", "Oslo", faithful_2=["Bergen"]),
+    edit("harmless_1", 0, "is 30 metres high", "has a height of 30 metres"),
+]
+BASES = ("b1", "b2")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = write_sets(tmp_path / "data", {PAIRS: [row for base in BASES for row in pairs_of(base)]})
+    lines = [json.dumps({"base": base, "edits": EDITS}) + "\n" for base in BASES]
+    (folder / PAIRS / "evidence.jsonl").write_text("".join(lines))
+    return folder
+
+
+def named(text: str, response: str, instead: str, passage: int, passages: Sequence[str]) -> Contradiction:
+    start, at = response.index(text), passages[passage].index(instead)
+    return Contradiction(start, start + len(text), text, instead, passage, at, at + len(instead), margin=1.0)
+
+
+class Contradicting(StandIn):
+    """Flags and contradicts heights that the first passage has otherwise."""
+
+    def judge_many(self, examples: Sequence[Example], *, evidence: bool) -> list[SimpleNamespace]:
+        verdicts = super().judge_many(examples, evidence=evidence)
+        for example, verdict in zip(examples, verdicts, strict=True):
+            verdict.contradictions = ()
+            verdict.probability = 0.2
+            response = example.response or ""
+            for ours, theirs in (("45 metres", "30 metres"), ("30 metres", "45 metres")):
+                if ours in response and theirs in example.passages[0]:
+                    verdict.contradictions = (named(ours, response, theirs, 0, example.passages),)
+                    verdict.probability = 0.9
+        return verdicts
+
+
+@pytest.fixture
+def detector(monkeypatch: pytest.MonkeyPatch) -> Contradicting:
+    detector = Contradicting()
+    monkeypatch.setattr(Detector, "load", lambda *_, **__: detector)
+    return detector
+
+
+def run(*words: str | Path) -> Any:
+    return CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+
+
+def scores_of(path: Path) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in map(json.loads, path.read_text().splitlines())}
+
+
+# Cases
+
+
+def test_edited_passages_as_cases(data: Path) -> None:
+    items = read_pairs(data / PAIRS / "pairs.jsonl")
+    cases = cases_of_evidence(data / PAIRS / "evidence.jsonl", items)
+    first = [case for case in cases if case.example.source == "b1"]
+    assert [(case.kind, case.example.hallucinated, case.twin) for case in first] == [
+        ("original", False, ""),
+        ("original", False, ""),
+        ("number", True, "b1_faithful_1"),
+        ("number", True, "b1_faithful_2"),
+        ("unaffected", False, ""),
+        ("entity", True, "b1_faithful_2"),
+        ("harmless_1", False, ""),
+        ("harmless_1", False, ""),
+    ]
+    case = first[2]
+    assert case.example.passages[0] == "The mast of Brel is 45 metres high."
+    response = case.example.response or ""
+    right = named("30 metres", response, "45 metres", 0, case.example.passages)
+    wrong = named("30 metres", response, "Bergen", 1, case.example.passages)
+    assert (case.inside(right), case.is_right(right), case.is_right(wrong)) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (edit("number", 0, "31 metres", "45 metres"), "edits.replacements.old"),
+        (edit("number", 7, "30 metres", "45 metres"), "edits.replacements.old"),
+        (edit("number", 0, "30 metres", "45 metres", faithful_1=["31"]), "edits.spans"),
+        (edit("number", 0, "30 metres", "45 metres", faithful_1=[]), "edits.spans"),
+    ],
+)
+def test_an_edit_of_what_is_not_there_is_named(change: dict[str, Any], field: str, data: Path) -> None:
+    path = data / PAIRS / "evidence.jsonl"
+    path.write_text(json.dumps({"base": "b1", "edits": [change]}))
+    with pytest.raises(InputError) as caught:
+        cases_of_evidence(path, read_pairs(data / PAIRS / "pairs.jsonl"))
+    assert (caught.value.line, caught.value.field) == (1, field)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "right"),
+    [
+        ("2.9 kWh", "5.6 kWh", True),
+        ("2.9", "5.6", True),
+        ("2.9 kWh", "6.5 kWh", False),
+        ("ProBake 46", "the ProBake 71", True),
+        ("ProBake 46", "ProBake 46", False),
+        ("200", "180", False),  # it stands in the faithful answer
+    ],
+)
+def test_the_right_value_is_that_of_the_faithful_answer(text: str, instead: str, right: bool) -> None:
+    twin = "Of the ProBake 71, P2 uses 5.6 kWh, below 200 °C."
+    response = "Of the ProBake 46, P2 uses 2.9 kWh, below 200 °C."
+    assert has_value_of(twin, response, named(text, response, instead, 0, [instead])) is right
+
+
+# Measures, by hand
+
+
+def test_equal_scores_are_flagged_together() -> None:
+    scores = np.array([0.9, 0.8, 0.8, *[0.5] * 48, 0.95])
+    reference = np.array([True, True, False, *[True] * 48, False])
+    flags = flagged_at(scores, reference, np.ones((1, len(scores))))[0]
+    assert np.flatnonzero(flags).tolist() == [0, 1, 2, 51]  # 2 of 50 right answers; the next ones are 48
+    twice = np.where(scores == 0.9, 3.0, 1.0)[None]
+    assert np.flatnonzero(flagged_at(scores, reference, twice)[0]).tolist() == [0, 51]  # 3 of 52, and not 4
+
+
+def score(id: str, kind: str, probability: float | None, **fields: Any) -> Score:
+    label = 0 if kind.startswith(("faithful", "refusal")) else 1
+    return Score(id=id, set=MINIMAL, kind=kind, label=label, probability=probability, threshold=0.5, **fields)
+
+
+def test_measures_by_hand() -> None:
+    result = measure(
+        [
+            score("a.0", "faithful_1", 0.6, words=9, novel=0.0),
+            score("b.0", "faithful_1", 0.2, words=9, novel=0.0),
+            score("c.0", "refusal", 0.9, words=9, novel=0.0),
+            score("a.0~n", "number", 0.7, words=9, novel=0.0),
+            score("b.0~n", "number", 0.5, words=8, novel=0.5),
+            score("b.0~e", "negation", None, words=9, novel=0.0),
+        ]
+    )
+    faults = {line["kind"]: line for line in result["faults"]}
+    assert (result["questions"], result["thresholds"][OURS]) == (3, 0.7)
+    assert [faults[kind]["flagged"][OURS].value for kind in ("number", "negation", ALL)] == [0.5, 0, 1 / 3]
+    assert [faults[kind]["flagged_by_default"].value for kind in ("number", "negation")] == [1, 0]
+    assert faults["number"]["auroc"][OURS].value == 0.75
+    assert faults["number"]["auroc"][LENGTH].value == 0.25
+    assert faults["number"]["balanced_accuracy"].value == 0.75
+    assert (faults["number"]["copies"], faults["number"]["above"][OURS].value) == (2, 1)
+    assert faults["negation"]["above"][LENGTH].value == 0.5
+    right = {line["kind"]: line for line in result["right"]}
+    assert right["right refusal"]["flagged"][OURS].value == 1
+    assert (right[ALL]["answers"], right[ALL]["flagged_by_default"].value) == (2, 0.5)
+
+
+def test_a_set_of_one_class_is_refused() -> None:
+    with pytest.raises(InputError):
+        measure([score("a.0", "faithful_1", 0.6)])
+
+
+def test_scores_out_of_fold() -> None:
+    kinds = (["Evident Conflict"], ["Subtle Conflict", "Evident Baseless Info"], [], [])
+    examples = [
+        Example(
+            "How high?",
+            ["It is 30 metres high."],
+            "45 metres high",
+            id=str(k),
+            source=f"s{k}",
+            labels=tuple(Label(0, 2, kind) for kind in labels),
+            generator="ab"[k % 2],
+        )
+        for k, labels in enumerate(kinds)
+    ]
+    scores = list(out_of_fold(RAGTRUTH, examples, [0.9, 0.4, 0.3, 0.6]))
+    assert [line.kind for line in scores] == ["Evident Conflict", "Subtle Conflict", "faithful", "faithful"]
+    lines = {line["generator"]: line for line in measure(scores)["generators"]}
+    assert {name: line["conflicts"] for name, line in lines.items()} == {ALL: 1, WITHIN: 1, "a": 1, "b": 0}
+    aurocs = {name: line["auroc"][OURS].value for name, line in lines.items()}
+    assert aurocs == {ALL: 0.75, WITHIN: 0.5, "a": 1, "b": 0}
+    assert lines["b"]["auroc_conflicts"][OURS].value is None
+
+
+# The commands
+
+
+def test_scores_and_their_page(data: Path, tmp_path: Path, detector: Contradicting) -> None:
+    out = tmp_path / "out"
+    detector.fails_after = 2
+    assert run("judge", "--data", data, "--out", out).exit_code == 1
+    assert len(scores_of(out / "raw" / "pairs.jsonl")) == 10
+    detector.fails_after = 10**6
+    assert run("judge", "--data", data, "--out", out).exit_code == 0
+    assert len(detector.asked) == 2 + 2 * 4  # what was judged is not judged again: four passages each
+    scores = scores_of(out / "raw" / f"{EVIDENCE}.jsonl")
+    assert len(scores) == 16
+    assert scores["b1_number_faithful_1"]["contradictions"][0]["right"]
+    everyday = [
+        Score(id="m.0", set=EVERYDAY, kind="faithful", label=0, probability=0.1),
+        Score(id="m.0~name", set=EVERYDAY, kind="name", label=1, probability=0.8),
+    ]
+    write_scores(tmp_path / "oof.jsonl", everyday)
+    result = run("page", "--out", out, "--oof", tmp_path / "oof.jsonl", "--json")
+    results = json.loads(result.stdout)
+    assert list(results["sets"]) == [MINIMAL, EVIDENCE, EVERYDAY]
+    faults = {line["kind"]: line for line in results["sets"][EVIDENCE]["faults"]}
+    assert faults["number"]["named"]["right"] == faults["number"]["named"]["flagged"] == 4
+    assert faults["name"]["flagged_by_default"]["value"] == 0
+    page = (out / "README.md").read_text()
+    for name in results["sets"]:
+        assert f"(flagged-{name}.png)" in page
+        assert (out / f"flagged-{name}.png").stat().st_size
+    texts = page + "".join(path.read_text() for path in (out / "raw").iterdir())
+    assert str(tmp_path) not in texts
+    assert "metres" not in texts  # no text of the data
+
+
+def test_scores_of_another_detector_are_refused(data: Path, tmp_path: Path, detector: Contradicting) -> None:
+    assert run("judge", "--data", data, "--out", tmp_path / "out", "--limit", "1").exit_code == 0
+    assert len(scores_of(tmp_path / "out" / "raw" / "pairs.jsonl")) == 5
+    detector.card.sha256 = "e" * 64
+    result = run("judge", "--data", data, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "scores of another card" in result.stderr
+
+
+def test_a_page_needs_scores_each_set_once(tmp_path: Path) -> None:
+    assert run("page", "--out", tmp_path).exit_code == 2
+    (tmp_path / "raw").mkdir()
+    for name in ("a", "b"):
+        write_scores(
+            tmp_path / "raw" / f"{name}.jsonl", [score("a", "faithful_1", 0.1), score("b", "number", 1)]
+        )
+    result = run("page", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "a.jsonl has scores of the set pairs too" in result.stderr
+
+
+@pytest.mark.parametrize("folder", sorted(RESULTS.glob("kinds")), ids=lambda folder: folder.name)
+def test_the_page_is_what_its_scores_make(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "raw", tmp_path / "raw")
+    write(tmp_path)
+    for name in ("README.md", "results.json"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
