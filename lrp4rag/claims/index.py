@@ -16,6 +16,8 @@ _COMPARED = 200
 """Rivals that a further one is compared with, at most."""
 FREQUENT = 200
 """Places in which a word is looked up, at most: what stands in more tells few apart."""
+PARTNERS = 60
+"""Sentences that one is aligned with, at most: those that share most with it."""
 LOOKED_AT = 5
 """Places whose values are compared, those with the most words first."""
 ENOUGH = 0.3
@@ -42,7 +44,7 @@ class Index:
         tick: Callable[[], None] = lambda: None,
         words: Callable[[Place], Iterable[str]] = attrgetter("words"),
     ) -> None:
-        self.places = places_of(passages, tick)
+        self._words, self.places = words, places_of(passages, tick)
         self._standing = defaultdict[str, list[int]](list)
         for number, place in enumerate(self.places):
             for word in words(place):
@@ -75,6 +77,22 @@ class Index:
             for number in self._standing.get(word, ())[:FREQUENT]:
                 shares[number] += weight / total
         return shares
+
+    def aligned(self, share: float, tick: Callable[[], None]) -> list[tuple[Place, Place]]:
+        """Return the pairs of sentences of two passages, the earlier first, in which at least `share` of the
+        words of either, by rarity, are the other's too. Headings and numbers, which are what may differ, do
+        not count."""
+        pairs = set[tuple[int, int]]()
+        for number, place in enumerate(self.places):
+            tick()
+            shares = self.shares(
+                word for word in self._words(place) if word.isalpha() and not place.is_heading
+            )
+            others = (other for other in shares if self.places[other].passage != place.passage)
+            best = sorted(others, key=lambda other: (-shares[other], other))[:PARTNERS]
+            near = (other for other in best if shares[other] >= share and not self.places[other].is_heading)
+            pairs |= {(min(number, other), max(number, other)) for other in near}
+        return [(self.places[one], self.places[other]) for one, other in sorted(pairs)]
 
     def resting(
         self, words: Iterable[str], values: Sequence[Value] = (), passage: int | None = None

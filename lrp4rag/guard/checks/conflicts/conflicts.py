@@ -12,7 +12,6 @@ from lrp4rag.claims.index import Index
 from lrp4rag.claims.places import Place, places_of
 from lrp4rag.claims.subjects import Span
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
-from lrp4rag.guard.checks.conflicts.alignment import aligned
 from lrp4rag.guard.checks.conflicts.asked import asked_for
 from lrp4rag.guard.checks.conflicts.documents import (
     are_of_one_text,
@@ -74,7 +73,7 @@ class Conflicts:
     def _differences(self, inputs: CheckInput, index: Index) -> Iterator[tuple[Pair, Difference]]:
         """Yield each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
-        pairs = list(aligned(index, self.share, inputs.tick))
+        pairs = index.aligned(self.share, inputs.tick)
         for one, other in _without_repeated(pairs):
             inputs.tick()
             first, second = inputs.sources[one.passage], inputs.sources[other.passage]
