@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Collection
 from importlib import resources
 from typing import Literal
 
@@ -22,6 +23,7 @@ _ENDINGS = (
 )  # fmt: skip
 _DENYING = ("un", "in", "im", "non-", "non", "dis", "ir", "il")
 """Beginnings that make a word's opposite."""
+_stem = functools.lru_cache(maxsize=20_000)(stem)
 
 
 @functools.cache
@@ -82,11 +84,19 @@ def related_words(word: str) -> dict[str, Relation]:
     return opposites | _table()[0].get(word, {})
 
 
+def have_sense(words: Collection[str], base: str) -> bool:
+    """Say whether a base form is related to one of others: of its stem, of its sense, or opposite."""
+    if base in words or not related_words(base).keys().isdisjoint(words):
+        return True
+    own = _stem(base)
+    return any(_stem(word) == own for word in words)
+
+
 def relation(first: str, second: str) -> Relation:
     """Say how two base forms are related: of one stem, of one sense, opposite, or not."""
     if first == second:
         return "same"
     found = related_words(first).get(second, "")
-    if found != "opposite" and stem(first) == stem(second):
+    if found != "opposite" and _stem(first) == _stem(second):
         return "same"
     return found

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims.grounds import Grounds
-from lrp4rag.claims.lexicon import relation
+from lrp4rag.claims.lexicon import have_sense, relation
 from lrp4rag.claims.signed import Clause, Word, signed_clauses
 
 SENTENCES = 3
@@ -249,5 +249,5 @@ def _are_opposite(first: Restriction, second: Restriction) -> bool | None:
 def _share(grounds: Grounds, words: Iterable[Word], others: Collection[str]) -> float:
     """Return the share of words, weighted by rarity, that have one of the same sense among `others`."""
     weights = {base: grounds.rarity(base) for base in sorted({word.base for word in words})}
-    shared = (weight for base, weight in weights.items() if any(relation(base, other) for other in others))
+    shared = (weight for base, weight in weights.items() if have_sense(others, base))
     return sum(shared) / sum(weights.values())
