@@ -57,16 +57,14 @@ class Score(BaseModel):
     null where the answer states nothing.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     id: str
     set: str
     kind: str
     label: Literal[0, 1]
     probability: float | None = Field(ge=0, le=1)
-    source: str = ""
-    twin: str = ""
-    generator: str = ""
+    source: str | None = None
+    twin: str | None = None
+    generator: str | None = None
     kinds: list[str] = []
     threshold: float | None = None
     abstained: bool = False
@@ -109,7 +107,7 @@ class Case:
 
     example: Example
     kind: str
-    twin: str
+    twin: str | None
     is_right: Callable[[Contradiction], bool]
 
     def inside(self, value: Contradiction) -> bool:
@@ -126,7 +124,7 @@ def cases_of_pairs(items: Sequence[Item]) -> list[Case]:
         def is_right(value: Contradiction, example: Example = item.example, twin: Example = twin) -> bool:
             return has_value_of(twin.response or "", example.response or "", value)
 
-        cases.append(Case(item.example, item.kind, twin.id if item.example.labels else "", is_right))
+        cases.append(Case(item.example, item.kind, twin.id if item.example.labels else None, is_right))
     return cases
 
 
@@ -162,7 +160,7 @@ def cases_of_evidence(path: Path, items: Sequence[Item]) -> list[Case]:
     cases = list[Case]()
     for line, row in read_rows(path, EditedQuestion):
         for example in answers[row.base].values():  # of a question beyond the limit there are none
-            cases.append(Case(example, ORIGINAL, "", lambda _: False))
+            cases.append(Case(example, ORIGINAL, None, lambda _: False))
         for edit in row.edits:
             for name, example in answers[row.base].items():
                 cases.append(_edited(example, name, edit, path, line))
@@ -200,7 +198,7 @@ def _edited(example: Example, name: str, edit: Edit, path: Path, line: int) -> C
         labels=labels,
     )
     kind = edit.kind if wrong or edit.kind in HARMLESS else UNAFFECTED
-    return Case(edited, kind, example.id if wrong else "", is_right)
+    return Case(edited, kind, example.id if wrong else None, is_right)
 
 
 def _changed(passage: str, replacement: Replacement) -> tuple[int, int]:
@@ -284,7 +282,7 @@ def out_of_fold(
             label=1 if kinds else 0,
             probability=round(float(probability), 6),
             source=example.source,
-            generator=example.generator or "",
+            generator=example.generator,
             kinds=kinds if len(kinds) > 1 else [],
             threshold=threshold,
             words=words,

@@ -127,7 +127,7 @@ class Scored:
         """By kind and way, the part of faulty answers that score higher than the right answer that they were
         made of, and their number; a tie is half."""
         rows = {score.id: row for row, score in enumerate(self.scores)}
-        twins = np.array([rows.get(score.copied_from, -1) for score in self.scores], dtype=np.intp)
+        twins = np.array([rows.get(score.copied_from or "", -1) for score in self.scores], dtype=np.intp)
         counts = dict[str, tuple[int, Metrics]]()
         for kind, mask in self.faults.items():
             copies = np.flatnonzero(mask & (twins >= 0))
@@ -259,7 +259,7 @@ def _auroc(faults: Flags, right: Flags, values: Scores, weights: Scores) -> Scor
 def _generators(scored: Scored, draws: Draws) -> list[dict[str, Any]]:
     """AUROC by generator and within generators (the mean over pairs of answers of the same one), of all
     responses and of those whose faults are conflicts only; [] where no generator is named."""
-    names = np.array([score.generator for score in scored.scores], dtype=np.str_)
+    names = np.array([score.generator or "" for score in scored.scores], dtype=np.str_)
     if not names.astype(bool).any():
         return []
     conflicts = np.array([score.label == 1 and _conflicts_only(score) for score in scored.scores], dtype=bool)
@@ -370,7 +370,7 @@ def shortfalls(result: Mapping[str, Any]) -> list[str]:
     values = [line for line in faults if line["named"] is not None]
     if any(line["named"]["right"] < line["named"]["flagged"] for line in values):
         counts = (f"{line['kind']} {line['named']['right']} of {line['named']['flagged']}" for line in values)
-        gaps.append(f"the right value is named in not all of the flagged faults: {', '.join(counts)}")
+        gaps.append(f"a flagged fault does not always have the right value named: {', '.join(counts)}")
     return gaps
 
 

@@ -103,14 +103,14 @@ def test_edited_passages_as_cases(data: Path) -> None:
     cases = cases_of_evidence(data / PAIRS / "evidence.jsonl", items)
     first = [case for case in cases if case.example.source == "b1"]
     assert [(case.kind, case.example.hallucinated, case.twin) for case in first] == [
-        ("original", False, ""),
-        ("original", False, ""),
+        ("original", False, None),
+        ("original", False, None),
         ("number", True, "b1_faithful_1"),
         ("number", True, "b1_faithful_2"),
-        ("unaffected", False, ""),
+        ("unaffected", False, None),
         ("entity", True, "b1_faithful_2"),
-        ("harmless_1", False, ""),
-        ("harmless_1", False, ""),
+        ("harmless_1", False, None),
+        ("harmless_1", False, None),
     ]
     case = first[2]
     assert case.example.passages[0] == "The mast of Brel is 45 metres high."
@@ -250,6 +250,8 @@ def test_scores_and_their_page(data: Path, tmp_path: Path, detector: Contradicti
     assert faults["number"]["named"]["right"] == faults["number"]["named"]["flagged"] == 4
     assert faults["name"]["flagged_by_default"]["value"] == 0
     page = (out / "README.md").read_text()
+    write(out)
+    assert page == (out / "README.md").read_text()
     for name in results["sets"]:
         assert f"(flagged-{name}.png)" in page
         assert (out / f"flagged-{name}.png").stat().st_size
