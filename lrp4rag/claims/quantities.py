@@ -149,7 +149,7 @@ def find_quantities(text: str, context: Surroundings = NOTHING) -> Iterator[Valu
 
     "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
     """
-    purse = Purse.of(text, *context.texts)
+    purse = Purse.of(text, *context.texts, priced=context.prices_in_pounds)
     quantities = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
     finite = sorted(
         (quantity for quantity in quantities if math.isfinite(quantity.amount)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+from lrp4rag.claims.units import PRICE_IN_POUNDS
+
 
 class Surroundings:
     """A text, such as the passages, and `further` texts around it; words are looked for once, when asked for.
@@ -27,6 +29,12 @@ class Surroundings:
         """The words with a capital that open no sentence."""
         words = frozenset(re.findall(r"(?<=[a-z,;] )([A-Z][\w-]*)", self.texts[0]))
         return words | self._further.inside if self._further else words
+
+    @cached_property
+    def prices_in_pounds(self) -> bool:
+        """Whether something costs "5 pounds" there."""
+        priced = bool(PRICE_IN_POUNDS.search(self.texts[0]))
+        return priced or bool(self._further and self._further.prices_in_pounds)
 
 
 NOTHING = Surroundings("")

@@ -206,11 +206,11 @@ class Purse:
     cents: str = "USD"
 
     @classmethod
-    def of(cls, *texts: str) -> Purse:
+    def of(cls, *texts: str, priced: bool = False) -> Purse:
         """Decide by the signs of currencies in these texts; cents are euro cents if only euros are
-        written."""
+        written. `priced` says that the texts around have a price in pounds: all pounds there are money."""
         euros, dollars = (any(sign in text for text in texts for sign in signs) for signs in _SIGNS)
-        paid = bool(_PAID.search(texts[0])) and not dollars
+        paid = (priced or bool(_PAID.search(texts[0]))) and not dollars
         return cls(
             paid or any(sign in text for text in texts for sign in _STERLING),
             "EUR" if euros and not dollars else "USD",
@@ -219,6 +219,10 @@ class Purse:
 
 _PAID = re.compile(
     r"\b(?:costs?|paid|pays?|prices?d?|fees?|fares?|salary|worth|(?:m|b)illion pounds)\b", re.IGNORECASE
+)
+PRICE_IN_POUNDS = re.compile(
+    rf"{_PAID.pattern}(?:[^.;?\n]|\.(?=\d)){{0,40}}\bpounds?\b|\bpounds (?:a|per) (?:day|week|month|year)\b",
+    re.IGNORECASE,
 )
 _STERLING = ("\u00a3", "sterling", "pence", "GBP")
 _SIGNS = (("\u20ac", "euro", "EUR"), ("$", "dollar", "USD"))

@@ -6,6 +6,7 @@ import pytest
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.quantities import find_quantities
+from lrp4rag.claims.surroundings import Surroundings
 
 HOUR, DAY, YEAR = 3600.0, 86400.0, 31557600.0
 
@@ -140,3 +141,17 @@ def test_what_only_looks_like_a_quantity_is_none(text: str) -> None:
 )
 def test_a_plain_count_has_a_noun(text: str, noun: str) -> None:
     assert next(find_quantities(text)).noun == noun
+
+
+@pytest.mark.parametrize(
+    ("around", "unit"),
+    [
+        ("One machine costs 5.20 pounds.", "GBP"),
+        ("Tyne Plus is 6 pounds a month.", "GBP"),
+        ("Take 6 pounds of flour.", "kilogram"),
+        ("It costs 40 dollars and weighs 6 pounds.", "kilogram"),
+    ],
+)
+def test_pounds_are_money_where_the_texts_around_have_a_price_in_pounds(around: str, unit: str) -> None:
+    (found,) = find_quantities("9 pounds for the larger", Surroundings(around))
+    assert found.unit == unit
