@@ -88,7 +88,7 @@ class Place:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tuple(_tokens(self.text))
+        return tuple(tokens_of(self.text))
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -127,7 +127,7 @@ def _of_passage(number: int, text: str, around: Surroundings, tick: Callable[[],
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(token.stem for token in _tokens(text) if token.stem)
+    return frozenset(token.stem for token in tokens_of(text) if token.stem)
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
@@ -136,7 +136,8 @@ def _is_heading(text: str, start: int, end: int) -> bool:
     return alone and bool(_HEADING.match(text, start, end))
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def tokens_of(text: str) -> Iterator[Token]:
+    """Yield the words of a text with their stems."""
     for match in WORD.finditer(text):
         written, word = match[0], normal(match[0].lower())
         if match.start() and _LABEL.fullmatch(written):

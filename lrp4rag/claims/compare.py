@@ -1,0 +1,689 @@
+"""`Comparer`: decide by slots whether passages say what the clauses of a response say.
+
+A value fills a slot that the words around it, its unit and its subject describe. It is contradicted where
+the passages have it in another slot only, and another value in this one: "the Brio 3: 38 minutes" where 38
+minutes are said of the Brio 5 and 22 minutes of the Brio 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrp4rag.claims.arithmetic import computed
+from lrp4rag.claims.claim import Claim, are_siblings, claims_of, share_name
+from lrp4rag.claims.evidence import Evidence, evidence_of
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import tokens_of
+from lrp4rag.claims.surroundings import NOTHING
+from lrp4rag.claims.value import Value, agree, comparable
+from lrp4rag.claims.words import content_words
+from lrp4rag.claims.written import number_of
+
+Status = Literal["supported", "contradicted", "unsupported", "computed"]
+Difference = Literal["number", "name", "date or unit", "subject", ""]
+Array = NDArray[np.float64]
+Span = tuple[int, int]
+
+SENTENCE, LEAD, NEIGHBOUR, PASSAGE = 0.7, 0.6, 0.4, 0.2
+"""Weight of a word in the clause's sentence, its heading or head, the sentences beside, the passage."""
+OTHER_SLOT = 0.5
+"""Weight of a value in the clause's sentence: a word there is said of all of its clauses, a value is not."""
+OF_NAME, OF_OTHER = 0.8, 0.3
+"""Weight of a name where a clause is said of it without naming it; at most, where it is said of another."""
+BARE = 0.9
+"""Weight of a number without its unit: "38" below "price in euros"."""
+FAMILY = 0.8
+"""Weight of a word of the same family: the same five letters at the beginning."""
+_LETTERS = 5
+REACH = 4.0
+"""Words away from a value at which another one describes its slot 1/e as much as beside it."""
+OTHER_CLAUSE = 0.5
+"""Weight of the words of a claim's sentence outside its clause."""
+SUBJECT, ASKED = 0.5, 0.1
+"""Weight of the subject of a claim that stands before it, and of the question's words."""
+_LEAST = 0.1
+FITS, APART = 0.35, 0.15
+"""How well a rival fits the slot, and how much better than the value itself, at least, to contradict it."""
+MOST = 400
+"""Rivals that are looked at, at most."""
+
+
+class Term(NamedTuple):
+    """A value, or a word with content, of a claim: its characters and the number of its clause."""
+
+    start: int
+    end: int
+    clause: int
+    stem: str
+    value: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What passages say of a slot that characters `start` to `end` of a response fill, that `text`.
+
+    `rival` are the characters of `passage` that fill the slot there where another value does, and the
+    value's own where it is supported; `difference` is the kind in which they differ. `features` have a name
+    each; one that cannot be told is not a number.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: str
+    status: Status
+    difference: Difference
+    passage: int | None
+    rival: Span | None
+    rival_text: str
+    features: dict[str, float]
+
+
+class Comparer:
+    """The clauses of passages, which claims of responses to a question are compared with."""
+
+    def __init__(
+        self, question: str, passages: Sequence[str], tick: Callable[[], None] = lambda: None
+    ) -> None:
+        self.question, self.passages = question, tuple(passages)
+        self.index = Index(passages, tick)
+        self.evidence = evidence_of(passages, tick, self.index.places)
+        self._around = self.index.places[0].around if self.index.places else NOTHING
+        self._places = np.array([entry.place for entry in self.evidence], int)
+        self._passages = np.array([entry.passage for entry in self.evidence], int)
+        self._shared = np.array([SENTENCE if entry.stems else 1.0 for entry in self.evidence])
+        """Weight of a word in a clause's sentence: "and 38 minutes in 2021" shares all words before it."""
+        self._standing = defaultdict[str, list[int]](list)
+        self._leading = defaultdict[str, list[int]](list)
+        self._families = defaultdict[str, set[str]](set)
+        for number, entry in enumerate(self.evidence):
+            for stem in entry.stems:
+                self._standing[stem].append(number)
+            for stem in entry.lead:
+                self._leading[stem].append(number)
+        for stem in (*self._standing, *self._leading):
+            self._families[stem[:_LETTERS]].add(stem)
+        self._values = [
+            (value, number) for number, entry in enumerate(self.evidence) for value in entry.values
+        ]
+        self._presence: dict[str, Array] = {}
+        self._found: dict[tuple[str, str], Array] = {}
+        self._named: dict[str, Array] = {}
+        self._said: dict[str, Array] = {}
+        self.asked = [token.stem for token in tokens_of(question) if token.stem]
+        self.asked_values = find_values(question, self._around)
+
+    def claims(self, response: str, sentences: Sequence[Span] | None = None) -> list[Claim]:
+        """Return the claims of a response to the question."""
+        return claims_of(response, self.question, self._around, sentences)
+
+    def presence(self, stem: str) -> Array:
+        """Return how much of a word each clause has, 0 to 1: (clauses,)."""
+        if stem not in self._presence:
+            found = self._spread(self._exact(stem), self._shared)
+            for number in self._leading.get(stem, ()):
+                found[number] = max(found[number], LEAD)
+            self._presence[stem] = found
+        return self._presence[stem]
+
+    def _exact(self, stem: str) -> Array:
+        exact = np.zeros(len(self.evidence))
+        if len(stem) >= _LETTERS:
+            for other in self._families.get(stem[:_LETTERS], ()):
+                exact[self._standing.get(other, [])] = FAMILY
+        exact[self._standing.get(stem, [])] = 1.0
+        return exact
+
+    def _spread(self, exact: Array, in_sentence: float | Array) -> Array:
+        """Return what clauses have by themselves, or by their sentence, its neighbours, and their passage."""
+        if not exact.any():
+            return exact
+        sentences = np.zeros(int(self._places[-1]) + 3)
+        np.maximum.at(sentences, self._places + 1, exact)
+        passages = np.zeros(int(self._passages[-1]) + 1)
+        np.maximum.at(passages, self._passages, exact)
+        of_passage = np.full(len(sentences), -1)
+        of_passage[self._places + 1] = self._passages
+        near = np.zeros(len(self.evidence))
+        for step in (0, 2):
+            beside = self._places + step
+            near = np.maximum(near, sentences[beside] * (of_passage[beside] == self._passages))
+        parts = (
+            exact,
+            in_sentence * sentences[self._places + 1],
+            NEIGHBOUR * near,
+            PASSAGE * passages[self._passages],
+        )
+        return np.asarray(np.maximum.reduce(parts))
+
+    def _standing_value(self, value: Value) -> Array:
+        """Return which clauses have a value that agrees, 0 or 1: (clauses,)."""
+        key = value.kind, f"{value.text} {value.precision.bound} {value.noun}"
+        if key not in self._found:
+            found = np.zeros(len(self.evidence))
+            for other, number in self._values:
+                if agree(value, other):
+                    found[number] = 1.0
+                elif not found[number] and _same_number(value, other):
+                    found[number] = BARE
+            if value.kind == "name" and not found.any():  # "Riverside" in a sentence's first place
+                stems = [token.stem for token in tokens_of(value.text) if token.stem]
+                if stems:
+                    found = np.floor(np.minimum.reduce([self._exact(stem) for stem in stems]))
+            self._found[key] = found
+        return self._found[key]
+
+    @cached_property
+    def asked_passages(self) -> Array:
+        """How much of the question's words passages have, of the best one: (passages,)."""
+        found = np.zeros(int(self._passages[-1]) + 1 if len(self._passages) else 0)
+        for stem in self.asked:
+            exact = self._exact(stem)
+            if exact.any():
+                present = np.zeros(len(found))
+                np.maximum.at(present, self._passages, exact)
+                found += self.rarity(exact) * present
+        return np.asarray(found / max(float(found.max(initial=0.0)), 1e-9))
+
+    def presence_of(self, value: Value) -> Array:
+        """Return how much of a value each clause has, 0 to 1: (clauses,). A name is there too where the
+        clause is said of it, and no more than in the passage where it is said of another name."""
+        exact = self._standing_value(value)
+        if value.kind == "name" and value.text in self._named:
+            return self._named[value.text]
+        found = self._spread(exact, OTHER_SLOT)
+        if value.kind != "name" or not exact.any():
+            return found
+        said = self.said_of([value]) == 1.0
+        other = np.array([bool(entry.subject) for entry in self.evidence], bool) & ~said & (exact == 0)
+        found = np.where(said, np.maximum(found, OF_NAME), found)
+        self._named[value.text] = np.where(other, np.minimum(found, OF_OTHER), found)
+        return self._named[value.text]
+
+    def said_of(self, names: Sequence[Value]) -> Array:
+        """Return 1 for clauses that are said of one of some names, half where only their passage is about it:
+        (clauses,)."""
+        found = np.zeros(len(self.evidence))
+        for name in names:
+            if name.text not in self._said:
+                self._said[name.text] = np.array([_fit_of_names([name], entry) for entry in self.evidence])
+            found = np.maximum(found, self._said[name.text])
+        return np.asarray(found)
+
+    def rarity(self, exact: Array) -> float:
+        """Return how rare something is that so many sentences have."""
+        sentences = len(set(self._places[exact > 0].tolist()))
+        return math.log((len(self.index.places) + 1) / (sentences + 0.5)) + _LEAST
+
+    def compare(self, response: str, sentences: Sequence[Span] | None = None) -> list[Slots]:
+        """Return the slots of each sentence of a response that has a claim, in their order."""
+        claims = self.claims(response, sentences)
+        by_sentence = defaultdict[Span, list[Claim]](list)
+        for claim in claims:
+            by_sentence[claim.sentence].append(claim)
+        every = [value for claim in claims for value in claim.values]
+        groups = by_sentence.values() if self.evidence else ()
+        return [Slots(self, group, response, every) for group in groups]
+
+    def retrieve(self, claim: Claim, most: int = 5) -> list[tuple[Evidence, float]]:
+        """Return the clauses of the passages that say most of a claim, the best first, and how much of its
+        words, values and subject, weighted by rarity, they have: 0 to 1."""
+        if not self.evidence:
+            return []
+        scores = Slots(self, [claim], "", claim.values).wide
+        order = np.argsort(-scores, kind="stable")[:most]
+        return [(self.evidence[k], float(scores[k])) for k in order if scores[k] > 0]
+
+
+class Slots:
+    """The terms of a sentence's claims, and how well the clauses of passages fit the slot of each."""
+
+    def __init__(
+        self, comparer: Comparer, claims: Sequence[Claim], response: str, every: Sequence[Value]
+    ) -> None:
+        self.comparer, self.claims, self.every = comparer, claims, every
+        self.sentence = claims[0].sentence
+        self.text = response[slice(*self.sentence)] if response else claims[0].text
+        terms = [
+            *(
+                Term(item.start, item.end, k, "", item)
+                for k, claim in enumerate(claims)
+                for item in claim.values
+            ),
+            *(
+                Term(item.start, item.end, k, item.stem, None)
+                for k, claim in enumerate(claims)
+                for item in claim.tokens
+            ),
+        ]
+        self.terms = sorted(terms, key=lambda term: term.start)
+        self.exact = [
+            comparer._exact(term.stem) if term.value is None else comparer._standing_value(term.value)
+            for term in self.terms
+        ]
+        self.rarities = np.array([comparer.rarity(exact) for exact in self.exact])
+        self.known = np.array([bool(exact.any()) for exact in self.exact], bool)
+        self.presences = np.array(
+            [
+                comparer.presence(term.stem) if term.value is None else comparer.presence_of(term.value)
+                for term in self.terms
+            ]
+        ).reshape(len(self.terms), len(comparer.evidence))
+        self.context, self.context_weight = self._context()
+
+    def _context(self) -> tuple[Array, float]:
+        """Return what clauses have of the subject that stands before, and of the question's words."""
+        comparer = self.comparer
+        total, found = 0.0, np.zeros(len(comparer.evidence))
+        subject = self.claims[0].subject
+        names = subject.names if subject.origin in ("before", "question") else ()
+        inside = {term.stem for term in self.terms}
+        parts = [(SUBJECT, comparer._standing_value(name), comparer.presence_of(name)) for name in names]
+        parts += [
+            (ASKED, comparer._exact(stem), comparer.presence(stem))
+            for stem in comparer.asked
+            if stem not in inside
+        ]
+        for weight, exact, presence in parts:
+            if exact.any():
+                rare = weight * comparer.rarity(exact)
+                total += rare
+                found += rare * presence
+        return found, total
+
+    def _fits(self, kernel: Array) -> Array:
+        """Return how well clauses fit the slot of each term: (terms, clauses), 0 to 1. `kernel` (terms,
+        terms) tells how much a term describes the slot of another."""
+        weights = kernel * (self.rarities * self.known)[None, :]
+        totals = weights.sum(1, keepdims=True) + self.context_weight + 1e-9
+        return np.asarray((weights @ self.presences + self.context[None, :]) / totals)
+
+    @cached_property
+    def _kernels(self) -> tuple[Array, Array]:
+        positions = np.arange(len(self.terms))
+        numbers = np.array([term.clause for term in self.terms])
+        same = np.where(numbers[:, None] == numbers[None, :], 1.0, OTHER_CLAUSE)
+        others = 1.0 - np.eye(len(self.terms))
+        near = np.exp(-np.abs(positions[:, None] - positions[None, :]) / REACH)
+        return near * same * others, same * others
+
+    @cached_property
+    def near(self) -> Array:
+        """How well clauses fit the slot that the words beside a term describe: (terms, clauses)."""
+        return self._fits(self._kernels[0])
+
+    @cached_property
+    def around(self) -> Array:
+        """How well they fit the slot that its clause and sentence describe: (terms, clauses)."""
+        return self._fits(self._kernels[1])
+
+    @cached_property
+    def wide(self) -> Array:
+        """How much of the sentence clauses say: (clauses,)."""
+        if not self.terms:
+            return np.zeros(len(self.comparer.evidence))
+        return np.asarray(self._fits(np.ones((1, len(self.terms))))[0])
+
+    def comparisons(self) -> list[Comparison]:
+        """Return what the passages say of each value of the sentence."""
+        return [
+            self._compared(k, term, term.value) for k, term in enumerate(self.terms) if term.value is not None
+        ]
+
+    def _compared(self, k: int, term: Term, value: Value) -> Comparison:
+        comparer = self.comparer
+        agreeing = self.exact[k] > 0
+        rivals = self._rivals(value, agreeing)
+        home = int(np.argmax(self.around[k]))
+        features = {
+            "known": float(self.known[k]),
+            "agreeing": float(agreeing.sum()),
+            "rivals": float(len(rivals)),
+            "asked": float(any(agree(value, other) for other in comparer.asked_values)),
+            "written in digits": float(any(sign.isdigit() for sign in value.text)),
+            "small": float(value.kind == "quantity" and not value.unit and abs(value.amount) <= 4),
+            "has unit": float(bool(value.unit)),
+            "repeated": float(sum(agree(value, other) for other in self.every) - 1),
+            "rarity": float(self.rarities[k]),
+            "words known": float(self._share_known(k)),
+            "first": float(k == 0),
+            "last": float(k == len(self.terms) - 1),
+            "values": float(sum(other.value is not None for other in self.terms)),
+            "at home": float(agreeing[home]),
+            "in home sentence": float(agreeing[comparer._places == comparer._places[home]].any()),
+            "in home passage": float(agreeing[comparer._passages == comparer._passages[home]].any()),
+        }
+        best: dict[str, int] = {}
+        for name, fits in (("near", self.near[k]), ("around", self.around[k])):
+            own = int(np.argmax(np.where(agreeing, fits, -1.0)))
+            fit = float(fits[own]) if agreeing[own] else 0.0
+            best[name] = own
+            numbers = [number for _, number in rivals]
+            other = max(range(len(rivals)), key=lambda j: fits[numbers[j]], default=None)
+            against = float(fits[numbers[other]]) if other is not None else 0.0
+            features |= {
+                f"{name} fit": fit,
+                f"{name} rival": against,
+                f"{name} gap": against - fit,
+                f"{name} home": float(fits.max()),
+                f"{name} behind": float(fits.max()) - fit,
+                f"{name} rank": float((fits > fit + 1e-9).sum()),
+            }
+            if name == "near":
+                rival = rivals[other] if other is not None else None
+        own = best["near"]
+        features |= self._of_rivals(value, rivals, k)
+        features |= self._together(k, own if agreeing.any() else None, rival)
+        features |= self._subjects(k, comparer.evidence[own] if agreeing.any() else None, rival)
+        result = self._computed(value) if not agreeing.any() else False
+        features["computed"] = float(result)
+        return self._decided(term, value, features, own if agreeing.any() else None, rival)
+
+    def _rivals(self, value: Value, agreeing: NDArray[np.bool_]) -> list[tuple[Value, int]]:
+        """Return values in the place of one, where their clause does not have it too."""
+        found = []
+        for other, number in self.comparer._values:  # of one value, a clause with it has no rival
+            if not agreeing[number] and comparable(value, other):
+                if value.kind == "name" and (value.unit == "code") != (other.unit == "code"):
+                    continue
+                found.append((other, number))
+                if len(found) == MOST:
+                    break
+        return found
+
+    def _of_rivals(self, value: Value, rivals: Sequence[tuple[Value, int]], k: int) -> dict[str, float]:
+        """Return how well rivals fit that the response has nowhere, and those with the value's noun or
+        unit."""
+        near = self.near[k]
+        unused, alike, narrow = 0.0, 0.0, 0.0
+        for other, number in rivals:
+            fit = float(near[number])
+            free = not any(comparable(other, mine) and agree(mine, other) for mine in self.every)
+            same = other.unit == value.unit and _last_noun(other) == _last_noun(value)
+            same = same and (value.kind != "name" or len(value.key) == len(other.key))
+            unused = max(unused, fit if free else 0.0)
+            alike = max(alike, fit if same else 0.0)
+            narrow = max(narrow, fit if same and free else 0.0)
+        agreeing = self.exact[k] > 0
+        own = float(near[agreeing].max()) if agreeing.any() else 0.0
+        return {
+            "unused rival": unused - own,
+            "alike rival": alike - own,
+            "unused alike rival": narrow - own,
+            "unused alike": narrow,
+        }
+
+    def _together(self, k: int, own: int | None, rival: tuple[Value, int] | None) -> dict[str, float]:
+        """Return the share of the sentence's other values that stand in the sentence, and in the passage, of
+        the best agreeing place, and of the rival's."""
+        comparer = self.comparer
+        others = [
+            self.exact[other] > 0
+            for other, term in enumerate(self.terms)
+            if term.value is not None and other != k and self.known[other]
+        ]
+        found: dict[str, float] = {}
+        for name, number in (("own", own), ("rival", rival[1] if rival else None)):
+            share = passage = math.nan
+            if number is not None and others:
+                sentence = comparer._places == comparer._places[number]
+                of_passage = comparer._passages == comparer._passages[number]
+                share = sum(bool(other[sentence].any()) for other in others) / len(others)
+                passage = sum(bool(other[of_passage].any()) for other in others) / len(others)
+            found |= {f"together {name}": share, f"together in passage {name}": passage}
+        return found
+
+    def _subjects(self, k: int, own: Evidence | None, rival: tuple[Value, int] | None) -> dict[str, float]:
+        """Return whether the claim's subject is that of the best agreeing place and that of the rival's."""
+        claim = self.claims[self.terms[k].clause]
+        names = tuple(name for name in claim.subject.names if name != self.terms[k].value)
+        asked = tuple(value for value in self.comparer.asked_values if value.kind == "name")
+        found = {"named": float(bool(names))}
+        for name, entry in (("own", own), ("rival", self.comparer.evidence[rival[1]] if rival else None)):
+            if entry is None:
+                found |= dict.fromkeys(
+                    (f"subject {name}", f"sibling {name}", f"asked {name}", f"away {name}"), math.nan
+                )
+                continue
+            subject = entry.subject
+            found |= {
+                f"subject {name}": _fit_of_names(names, entry),
+                f"sibling {name}": float(are_siblings(names or asked, subject or entry.about)),
+                f"asked {name}": _fit_of_names(asked, entry),
+                f"away {name}": float(bool(names and subject) and not share_name(names, subject)),
+            }
+        return found
+
+    def _share_known(self, k: int) -> float:
+        kernel = self._kernels[0][k]
+        return float((kernel * self.known).sum() / max(kernel.sum(), 1e-9))
+
+    def _computed(self, value: Value) -> bool:
+        index = self.comparer.index
+        words = content_words(self.text)
+        moved = value.shifted(-self.sentence[0])
+        similarities = index.similarities(words) if words else [0.0] * len(index.places)
+        return computed(moved, self.text, self.comparer.passages, index, similarities) is not None
+
+    def _decided(
+        self,
+        term: Term,
+        value: Value,
+        features: dict[str, float],
+        own: int | None,
+        rival: tuple[Value, int] | None,
+    ) -> Comparison:
+        difference: Difference = ""
+        status: Status = "supported" if own is not None else "unsupported"
+        entry, span, text = None, None, ""
+        if features["computed"]:
+            status = "computed"
+        elif rival and features["near rival"] >= FITS and features["near gap"] >= APART:
+            status = "contradicted"
+            entry, span, text = (
+                self.comparer.evidence[rival[1]],
+                (rival[0].start, rival[0].end),
+                rival[0].text,
+            )
+            difference = _difference(value)
+            if own is not None and features["away own"] == 1.0:
+                difference = "subject"
+        elif own is not None:
+            entry = self.comparer.evidence[own]
+            match = next((other for other in entry.values if agree(value, other)), None)
+            span = (match.start, match.end) if match else (entry.start, entry.end)
+            text = match.text if match else entry.text
+        passage = entry.passage if entry else None
+        return Comparison(
+            term.start, term.end, value.text, value.kind, status, difference, passage, span, text, features
+        )
+
+    def words(self) -> list[tuple[Term, dict[str, float]]]:
+        """Return the words with content outside of values that the passages have, and features of how far
+        from the slot of each they have it: of names in small letters, such as "the tram"."""
+        return [
+            (term, self._of_word(k))
+            for k, term in enumerate(self.terms)
+            if term.value is None and self.known[k]
+        ]
+
+    def _of_word(self, k: int) -> dict[str, float]:
+        comparer = self.comparer
+        agreeing = self.exact[k] > 0
+        own = int(np.argmax(np.where(agreeing, self.near[k], -1.0)))
+        home = int(np.argmax(self.near[k]))
+        free = comparer.evidence[home].stems - self._stems - set(comparer.asked)
+        rarities = sorted((comparer.rarity(comparer._exact(stem)) for stem in free), reverse=True)
+        beside = [other for other in (k - 1, k + 1) if 0 <= other < len(self.terms) and self.known[other]]
+        away = [self._behind[other] for other in beside]
+        together = [float(self.exact[other][own] > 0) for other in beside]
+        return {
+            "agreeing": float(agreeing.sum()),
+            "known": float(self.exact[k].max()),
+            "asked": float(self.terms[k].stem in comparer.asked),
+            "rarity": float(self.rarities[k]),
+            "words known": self._share_known(k),
+            "near fit": float(self.near[k, own]),
+            "near home": float(self.near[k, home]),
+            "near behind": float(self._behind[k]),
+            "near rank": float((self.near[k] > self.near[k, own] + 1e-9).sum()),
+            "around behind": float(self.around[k].max() - (self.around[k] * agreeing).max()),
+            "in home sentence": float(agreeing[comparer._places == comparer._places[home]].any()),
+            "in home passage": float(agreeing[comparer._passages == comparer._passages[home]].any()),
+            "free words": float(len(free)),
+            "free rarity": rarities[0] if rarities else 0.0,
+            "behind beside": max(away, default=math.nan),
+            "together beside": max(together, default=math.nan),
+            "last": float(k == len(self.terms) - 1),
+            **self._subjects(k, comparer.evidence[own], None),
+        }
+
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return frozenset(token.stem for token in tokens_of(self.text) if token.stem)
+
+    @cached_property
+    def _behind(self) -> Array:
+        """How much better than the places that have a term others fit its slot: (terms,)."""
+        stands = np.array([exact > 0 for exact in self.exact]).reshape(self.near.shape)
+        return np.asarray(self.near.max(1) - (self.near * stands).max(1))
+
+    def clauses(self) -> dict[str, float]:
+        """Return of the sentence's words and clauses how many the passages lack, how far the words stand from
+        their slots, and how far apart the clauses' best places are."""
+        plain = np.array([term.value is None for term in self.terms], bool)
+        known = plain & self.known
+        near = np.sort(self._behind[known])[::-1] if len(self.terms) else np.zeros(0)
+        weights = self.rarities * plain
+        numbers = np.array([term.clause for term in self.terms])
+        gaps = []
+        for number in set(numbers.tolist()):
+            inside = (numbers == number) & self.known
+            rest = (numbers != number) & self.known
+            if inside.any() and rest.any():
+                here, there = (self._fits(chosen[None, :].astype(float))[0] for chosen in (inside, rest))
+                gaps.append(float(here.max() - here[int(np.argmax(there))]))
+        return {
+            "words": float(plain.sum()),
+            "words missing": float((weights * ~self.known).sum() / max(float(weights.sum()), 1e-9)),
+            "words behind": float(near[0]) if len(near) else 0.0,
+            "words behind, second": float(near[1]) if len(near) > 1 else 0.0,
+            "words behind, mean": float(near.mean()) if len(near) else 0.0,
+            "clauses": float(len(self.claims)),
+            "clauses apart": max(gaps, default=0.0),
+        }
+
+    def subject(self, others: Sequence[Slots] = ()) -> dict[str, float]:
+        """Return of what the passages say the sentence: whether that is the claim's subject and what the
+        question asks for, and whether the `others` of the response rest on the same passage."""
+        comparer = self.comparer
+        scores = (
+            self._fits(np.ones((1, len(self.terms))))[0] if self.terms else np.zeros(len(comparer.evidence))
+        )
+        best = int(np.argmax(scores))
+        entry = comparer.evidence[best]
+        names = tuple({id(name): name for claim in self.claims for name in claim.subject.names}.values())
+        asked = tuple(value for value in comparer.asked_values if value.kind == "name")
+        passages = np.zeros(int(comparer._passages[-1]) + 1)
+        np.maximum.at(passages, comparer._passages, scores)
+        fits, of_asked = comparer.said_of(names), comparer.said_of(asked)
+        bare = self._bare
+        home = int(np.argmax(bare)) if len(bare) else 0
+        question = comparer.asked_passages
+        rest = [other for other in others if other is not self]
+        share = np.mean([other.passages for other in rest], axis=0) if rest else question
+        at_best, at_home = comparer._passages[best], comparer._passages[home]
+        found = {
+            "best": float(scores[best]),
+            "best elsewhere": float(np.delete(passages, at_best).max()) if len(passages) > 1 else 0.0,
+            "bare best": float(bare[home]),
+            "names": float(len(names)),
+            "names unknown": float(sum(not comparer._standing_value(name).any() for name in names)),
+            "subject at best": _fit_of_names(names, entry),
+            "subject at home": float(fits[home]),
+            "asked at best": _fit_of_names(asked, entry),
+            "asked at home": float(of_asked[home]),
+            "home of subject behind": float(bare.max() - (bare * (fits > 0.5)).max()),
+            "home of asked behind": float(bare.max() - (bare * (of_asked > 0.5)).max()),
+            "any of subject": float((fits > 0.5).mean()),
+            "any of asked": float((of_asked > 0.5).mean()),
+            "siblings": float(are_siblings(names or asked, comparer.evidence[home].subject)),
+            "siblings about": float(are_siblings(names or asked, comparer.evidence[home].about)),
+            "away": float(
+                bool(names and comparer.evidence[home].subject)
+                and not share_name(names, comparer.evidence[home].subject)
+            ),
+            "question at best": float(question[at_best]),
+            "question at home": float(question[at_home]),
+            "question behind": float(question.max() - question[at_home]),
+            "rest at best": float(share[at_best]),
+            "rest at home": float(share[at_home]),
+            "rest behind": float(share.max() - share[at_home]),
+            "origin question": float(self.claims[0].subject.origin == "question"),
+            "origin before": float(self.claims[0].subject.origin == "before"),
+        }
+        inside = _names_of(comparer.evidence[home])
+        mine = tuple(value for value in self.every if value.kind == "name") + names + asked
+        found["names of home left out"] = float(sum(not share_name([name], mine) for name in inside))
+        subject = comparer.evidence[home].subject
+        found["subject of home is unknown"] = float(bool(subject) and not share_name(subject, mine))
+        return found
+
+    @cached_property
+    def _bare(self) -> Array:
+        """How much of the sentence clauses say, without its subject and the question: (clauses,)."""
+        keep = np.array([not _is_name(term) for term in self.terms], bool)
+        weights = self.rarities * self.known * (keep if (keep & self.known).any() else 1)
+        return (
+            np.asarray(weights @ self.presences / (weights.sum() + 1e-9))
+            if len(weights)
+            else np.zeros(len(self.comparer.evidence))
+        )
+
+    @cached_property
+    def passages(self) -> Array:
+        """How much of the sentence passages say, of the best one: (passages,)."""
+        found = np.zeros(int(self.comparer._passages[-1]) + 1)
+        np.maximum.at(found, self.comparer._passages, self.wide)
+        return np.asarray(found / max(float(found.max()), 1e-9))
+
+
+def _is_name(term: Term) -> bool:
+    return term.value is not None and term.value.kind == "name"
+
+
+def _names_of(entry: Evidence) -> tuple[Value, ...]:
+    return tuple(value for value in entry.values if value.kind == "name" and value.unit != "code")
+
+
+def _fit_of_names(names: Sequence[Value], entry: Evidence) -> float:
+    """Return 1 where a clause is said of one of some names, half where only its passage is."""
+    if share_name(names, entry.subject):
+        return 1.0
+    return 0.5 if share_name(names, entry.about) else 0.0
+
+
+def _same_number(value: Value, other: Value) -> bool:
+    """Say whether two quantities have the same number, and only one of them a unit."""
+    if value.kind != "quantity" or other.kind != "quantity" or bool(value.unit) == bool(other.unit):
+        return False
+    return "" in (value.unit + value.noun, other.unit + other.noun) and number_of(value) == number_of(other)
+
+
+def _last_noun(value: Value) -> list[str]:
+    return value.noun.split(" ")[-1:]
+
+
+def _difference(value: Value) -> Difference:
+    if value.kind == "quantity":
+        return "number"
+    return "name" if value.kind == "name" else "date or unit"
