@@ -383,7 +383,8 @@ class Slots:
         own = best["near"]
         features |= self._of_rivals(value, rivals, k)
         features |= self._together(k, own if agreeing.any() else None, rival)
-        features |= self._subjects(k, comparer.evidence[own] if agreeing.any() else None, rival)
+        features |= self._subject_of("own", k, comparer.evidence[own] if agreeing.any() else None)
+        features |= self._subject_of("rival", k, comparer.evidence[rival[1]] if rival else None)
         result = self._computed(value) if not agreeing.any() else False
         features["computed"] = float(result)
         return self._decided(term, value, features, own if agreeing.any() else None, rival)
@@ -442,26 +443,23 @@ class Slots:
             found |= {f"together {name}": share, f"together in passage {name}": passage}
         return found
 
-    def _subjects(self, k: int, own: Evidence | None, rival: tuple[Value, int] | None) -> dict[str, float]:
-        """Return whether the claim's subject is that of the best agreeing place and that of the rival's."""
+    def _subject_of(self, name: str, k: int, entry: Evidence | None) -> dict[str, float]:
+        """Return whether a clause is said of what the claim of a term is said of, and the question asks for;
+        `name` tells it from others."""
         claim = self.claims[self.terms[k].clause]
-        names = tuple(name for name in claim.subject.names if name != self.terms[k].value)
+        names = tuple(other for other in claim.subject.names if other != self.terms[k].value)
         asked = tuple(value for value in self.comparer.asked_values if value.kind == "name")
-        found = {"named": float(bool(names))}
-        for name, entry in (("own", own), ("rival", self.comparer.evidence[rival[1]] if rival else None)):
-            if entry is None:
-                found |= dict.fromkeys(
-                    (f"subject {name}", f"sibling {name}", f"asked {name}", f"away {name}"), math.nan
-                )
-                continue
-            subject = entry.subject
-            found |= {
-                f"subject {name}": _fit_of_names(names, entry),
-                f"sibling {name}": float(are_siblings(names or asked, subject or entry.about)),
-                f"asked {name}": _fit_of_names(asked, entry),
-                f"away {name}": float(bool(names and subject) and not share_name(names, subject)),
-            }
-        return found
+        if entry is None:
+            return dict.fromkeys(
+                (f"{part} {name}" for part in ("subject", "sibling", "asked", "away")), math.nan
+            )
+        subject = entry.subject
+        return {
+            f"subject {name}": _fit_of_names(names, entry),
+            f"sibling {name}": float(are_siblings(names or asked, subject or entry.about)),
+            f"asked {name}": _fit_of_names(asked, entry),
+            f"away {name}": float(bool(names and subject) and not share_name(names, subject)),
+        }
 
     def _share_known(self, k: int) -> float:
         kernel = self._kernels[0][k]
@@ -544,7 +542,7 @@ class Slots:
             "behind beside": max(away, default=math.nan),
             "together beside": max(together, default=math.nan),
             "last": float(k == len(self.terms) - 1),
-            **self._subjects(k, comparer.evidence[own], None),
+            **self._subject_of("own", k, comparer.evidence[own]),
         }
 
     @cached_property
