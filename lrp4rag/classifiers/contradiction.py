@@ -17,7 +17,7 @@ from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
-from lrp4rag.features.contrast import Claim, Context, Scored, claims
+from lrp4rag.features.contrast import Claim, Context, Contrast, Scored, claims
 from lrp4rag.features.record import Record
 
 ALIKE = 0.5
@@ -48,6 +48,18 @@ def contradictions(record: Record) -> list[Compared]:
     context = record.context
     found = (_contradiction(one.claim, one.scored, context, record) for one in record.contrasts)
     return [one for one in found if one is not None]
+
+
+def with_suspected(
+    record: Record, known: Sequence[Contradiction], suspected: Sequence[Contrast]
+) -> tuple[Contradiction, ...]:
+    """Return the known contradictions and those of further values that are suspected, in the order of the
+    response: of each what a passage has in its place, where one has something."""
+    taken = {(one.start, one.end) for one in known}
+    claims = (one for one in suspected if (one.claim.value.start, one.claim.value.end) not in taken)
+    named = (_contradiction(one.claim, one.scored, record.context, record, suspected=True) for one in claims)
+    more = (one.contradiction for one in named if one is not None)
+    return tuple(sorted((*known, *more), key=lambda one: one.start))
 
 
 def compared(some: Sequence[Compared], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
@@ -89,7 +101,7 @@ class Statements:
 
 
 def _contradiction(
-    claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record
+    claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record, *, suspected: bool = False
 ) -> Compared | None:
     value, start = claim.value, claim.sentence[0]
     if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
@@ -103,7 +115,7 @@ def _contradiction(
             continue  # what a passage says of something else contradicts nothing
         if not claim.support and may_be_total(value, sentence, occurrence, context.passages, context.index):
             continue
-        if margin > 0 or (not stands and occurrence.similarity >= ALIKE):
+        if suspected or margin > 0 or (not stands and occurrence.similarity >= ALIKE):
             found = Contradiction(
                 value.start,
                 value.end,

@@ -6,12 +6,13 @@ it is chosen on log odds of tokens by models that did not learn from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
+from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix_at_thresholds
 
@@ -47,6 +48,9 @@ class DecisionRule:
       shift: those of a response of which it is the most suspect claim.
     * `shifts`: log odds by generator, since some hallucinate more often than others; 0 for any other.
     * In a suspect claim, tokens are marked from the probability `token_threshold` on.
+    * `values`: slope and offset that make a probability of the log odds of a value that a passage has
+      otherwise. A claim is right where its words are supported and its values are those of the passages:
+      averaged over all of its words, one wrong number would drown.
     """
 
     # In a card, every number is checked.
@@ -58,26 +62,38 @@ class DecisionRule:
     offset: Bounded
     token_threshold: Probability
     shifts: dict[str, Bounded] = field(default_factory=dict)
+    values: tuple[Bounded, Bounded] | None = None
 
     def shift(self, generator: str | None) -> float:
         """Return the shift of the log odds by a generator; 0 for an unknown one."""
         return self.shifts.get(generator or "", 0.0)
 
-    def claims(self, columns: Scores, generator: str | None = None) -> Scores:
-        """Return the probabilities of S claims, (S,), from their `COLUMNS`, (S, columns)."""
-        return self.claims_by(columns, np.full(len(columns), generator or ""))
+    def value(self, log_odds: Scores) -> Scores:
+        """Return the probabilities (V,) of values from their log odds; 0 by a rule without values."""
+        if self.values is None:
+            return np.zeros(len(log_odds))
+        slope, offset = self.values
+        probabilities: Scores = expit(slope * log_odds + offset)
+        return probabilities
 
-    def claims_by(self, columns: Scores, generators: Names) -> Scores:
+    def claims(self, columns: Scores, generator: str | None = None, values: Scores | None = None) -> Scores:
+        """Return the probabilities of S claims, (S,), from their `COLUMNS`, (S, columns), and the log odds of
+        their most suspect values, `values` (S,; minus infinity for none)."""
+        return self.claims_by(columns, np.full(len(columns), generator or ""), values)
+
+    def claims_by(self, columns: Scores, generators: Names, values: Scores | None = None) -> Scores:
         """Return the probabilities of claims by several `generators`, (S,; "" for unknown)."""
         shifts = np.array([self.shift(name) for name in generators])
-        found: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
-        return found
+        unsupported: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
+        return unsupported if values is None else 1 - (1 - unsupported) * (1 - self.value(values))
 
-    def responses(self, columns: Scores, owner: Numbers, generators: Names) -> Scores:
+    def responses(
+        self, columns: Scores, owner: Numbers, generators: Names, values: Scores | None = None
+    ) -> Scores:
         """Of R responses by `generators` (R,): that of the most suspect claim; 0 where there is none. `owner`
         (S,) is the number of each claim's response."""
         found = np.zeros(len(generators))
-        np.maximum.at(found, owner, self.claims_by(columns, generators[owner]))
+        np.maximum.at(found, owner, self.claims_by(columns, generators[owner], values))
         return found
 
 
@@ -120,11 +136,13 @@ def choose_rule(
     token_threshold: float,
     generators: Names,
     sets: Names | None = None,
+    values: Scores | None = None,
 ) -> DecisionRule:
     """Return the weights of a claim, and what makes a response's probability of its most suspect one.
 
     Of S claims: `columns` (S, columns), whether a part of them is annotated (`wrong`, (S,)) and the number of
     their response (`owner`, (S,)); of R responses: `labels` and `generators` (R,), as for `responses`.
+    `values` (S,) are the log odds of the claims' most suspect values, minus infinity for none.
 
     First logistic regression of claims; then of responses, on the highest of their claims. Where responses
     are from several `sets` (R,), probabilities hold where half of each set's are hallucinated: where a
@@ -139,9 +157,31 @@ def choose_rule(
     counts = balanced_weights(labels[some], sets[some]) if several and sets is not None else None
     slope, offset, shifts = _regression(highest[some, None], labels[some], generators[some], counts)
     # A response must not become less suspect by a suspect claim.
-    return DecisionRule(
-        tuple((max(float(slope[0]), 0.0) * weights).tolist()), offset, token_threshold, shifts
-    )
+    scaled = tuple((max(float(slope[0]), 0.0) * weights).tolist())
+    rule = DecisionRule(scaled, offset, token_threshold, shifts)
+    if values is None or not np.isfinite(values).any():
+        return rule
+    by_claim = rule.claims_by(columns, generators[owner])
+    weight = np.ones(len(labels)) if sets is None else balanced_weights(labels, sets)
+    return replace(rule, values=_scale_of_values(by_claim, values, owner, labels, weight))
+
+
+def _scale_of_values(
+    unsupported: Scores, values: Scores, owner: Numbers, labels: Flags, weights: Scores
+) -> tuple[float, float]:
+    """Return the slope and offset with which responses are likeliest, beside what their claims have without
+    values (S,)."""
+
+    def loss(parameters: Scores) -> float:
+        slope, offset = np.exp(parameters[0]), parameters[1]
+        claims = 1 - (1 - unsupported) * (1 - expit(slope * values + offset))
+        chances = np.clip(highest_of(claims, owner, len(labels)), 1e-6, 1 - 1e-6)
+        return float(-np.average(np.log(np.where(labels, chances, 1 - chances)), weights=weights))
+
+    some = np.isfinite(highest_of(unsupported, owner, len(labels)))
+    weights = np.where(some, weights, 0.0)
+    best = minimize(loss, np.array([0.0, -3.0]), method="Nelder-Mead")
+    return float(np.exp(best.x[0])), float(best.x[1])
 
 
 def _regression(

@@ -191,16 +191,14 @@ class Ensemble:
         for kind, one in (("alone", self.stacker.alone), ("among", self.stacker.among)):
             found[f"stacker/{kind}"] = np.append(one.weights, one.bias).astype(np.float32)
         for name, networks in self.networks.items():
-            for k, network in enumerate(networks):
-                parts = {"mean": network.mean, "scale": network.scale, **network.weights}
-                found |= {f"networks/{name}/{k}/{key}": array for key, array in parts.items()}
+            found |= arrays_of(networks, f"networks/{name}")
         return found
 
     @classmethod
     def of(cls, arrays: Arrays, blocks: Sequence[str]) -> Ensemble:
         """Raises `KeyError`, `RuntimeError` or `ValueError` for arrays that `arrays` did not give for these
         blocks."""
-        networks = {name: tuple(_networks(arrays, f"networks/{name}")) for name in blocks}
+        networks = {name: tuple(networks_of(arrays, f"networks/{name}")) for name in blocks}
         found = (arrays[f"stacker/{kind}"] for kind in ("alone", "among"))
         alone, among = (Logistic(one[:-1], float(one[-1])) for one in found)
         if len(alone.weights) != len(networks) or len(among.weights) != len(networks) * 2 * len(WINDOWS):
@@ -211,7 +209,17 @@ class Ensemble:
         return made
 
 
-def _networks(arrays: Arrays, place: str) -> list[Network]:
+def arrays_of(networks: Sequence[Network], place: str) -> dict[str, Table]:
+    """Return what networks have learned, by names that begin with a place; `networks_of` reads it back."""
+    return {
+        f"{place}/{k}/{key}": array
+        for k, network in enumerate(networks)
+        for key, array in {"mean": network.mean, "scale": network.scale, **network.weights}.items()
+    }
+
+
+def networks_of(arrays: Arrays, place: str) -> list[Network]:
+    """Read the networks at a place; raises as `Ensemble.of` does."""
     found: list[Network] = []
     while (start := f"{place}/{len(found)}/") + "mean" in arrays:
         parts = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import number_of
-from lrp4rag.features.contrast import Claim, Scored
+from lrp4rag.features.contrast import Claim, Context, Scored
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 
@@ -75,21 +75,18 @@ def claim_features(record: Record) -> Values:
         if claim.sentence not in similarities:
             words = content_words(record.encoded.response[start:end])
             similarities[claim.sentence] = context.index.similarities(words)
-        row = _row(claim, contrast.scored, context.index, similarities[claim.sentence], context.asked)
+        row = claim_row(claim, contrast.scored, context, similarities[claim.sentence])
         for token in range(claim.first, claim.last):
             if not table[token, 0] or (table[token, _POLARITY] and claim.value.kind != "polarity"):
                 table[token] = row
     return table.T
 
 
-def _row(
-    claim: Claim,
-    scored: tuple[Scored, ...],
-    index: Index,
-    similarities: list[float],
-    asked: frozenset[str],
+def claim_row(
+    claim: Claim, scored: tuple[Scored, ...], context: Context, similarities: list[float]
 ) -> NDArray[np.float64]:
-    value, top = claim.value, max(similarities, default=0.0) + _SMALL
+    """Return the `FEATURES` of a value; `similarities` are those of the places and its sentence."""
+    index, value, top = context.index, claim.value, max(similarities, default=0.0) + _SMALL
     rival = max((one.similarity for one in claim.rivals), default=0.0)
     same = opposite = number = 0.0
     if value.kind == "polarity":
@@ -105,7 +102,7 @@ def _row(
         rival - claim.support,
         float(not claim.support),
         math.log1p(len(claim.rivals)),
-        float(bool(content_words(value.text) & asked)),
+        float(bool(content_words(value.text) & context.asked)),
         *_margins(claim, scored),
         same / top,
         opposite / top,

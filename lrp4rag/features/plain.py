@@ -83,7 +83,7 @@ class PlainTable:
 
     def __call__(self, record: Record) -> Table:
         """(t, columns)."""
-        parts = {name: _of_group(name, record) for name in self.groups}
+        parts = {name: group_of(name, record) for name in self.groups}
         rows = [parts[name] for name in self.groups]
         rows += [_shifted(parts[name], 1) for name in self.beside]
         following = [_shifted(parts[name], -1) for name in self.beside]
@@ -125,7 +125,7 @@ class PlainTable:
         return [*self.features, *before, *(f"{name}, token after" for name in beside)]
 
 
-def _of_group(name: str, record: Record) -> Values:
+def group_of(name: str, record: Record) -> Values:
     """Several blocks, and a verdict's reasons, ask for the same features of a record."""
     if name not in record.groups:
         record.groups[name] = GROUPS[name].of(record)

@@ -43,7 +43,7 @@ def fit_detector(
     (default: all). It flags from `point` on.
     """
     tokens.require_sources()
-    ensemble, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
+    ensemble, networks, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
     source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
     if probabilities is None:
         probabilities = fitted.probabilities
@@ -83,7 +83,7 @@ def fit_detector(
         },
         selections=list(_selections(ensemble, fitted.rule, seed, source)),
     )
-    return TokenModel(card, ensemble)
+    return TokenModel(card, ensemble, networks)
 
 
 def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:
@@ -123,6 +123,13 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             + f"; offset {rule.offset:.2f}",
             "all",
             "logistic regression of sentences, and of responses on their highest sentence",
+        ),
+        (
+            "networks of values, and slope and offset that make a probability of their log odds",
+            ", ".join(f"{number:.2f}" for number in rule.values or ()),
+            "all",
+            "likelihood of responses, where a claim is right if its words are supported and its values are "
+            "those of the passages",
         ),
         (
             "what a generator adds to a response's log odds",

@@ -34,10 +34,11 @@ from lrp4rag.classifiers.ensemble import (
     token_weights,
 )
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
+from lrp4rag.classifiers.token_model import VALUES
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.store import discard
-from lrp4rag.training.tokens import Tokens
+from lrp4rag.training.tokens import FEWEST_SOURCES, Tokens
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
@@ -45,7 +46,9 @@ from lrp4rag.util.progress import track
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
 FOLDS = 5
-VERSION = 1
+WRONG = 4.0
+"""How much a wrong value counts where networks learn, beside 1 for a right one: few are wrong."""
+VERSION = 2
 """Raised whenever the scores of the same key would come out differently."""
 KIND = "scores"
 """The kind of file that keeps them."""
@@ -64,13 +67,34 @@ class FittedStacker:
     probabilities: Scores
 
 
-def fit_ensemble(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[Ensemble, FittedStacker]:
-    """Learn from the tokens of some responses; folds are of sources, and every choice is made on them."""
+def fit_ensemble(
+    tokens: Tokens, rows: Numbers, seed: int = 0
+) -> tuple[Ensemble, tuple[Network, ...], FittedStacker]:
+    """Learn from the tokens and values of some responses; folds are of sources, and every choice is made on
+    them. Return the ensemble, the networks of values, and what was learned of their scores."""
     networks, out_of_fold = {}, {}
     for name in track(tokens.blocks, len(tokens.blocks), "training token classifiers"):
         networks[name], out_of_fold[name] = fit_block(Network.fit, tokens, name, rows, seed)
-    fitted = fit_stacker(tokens, rows, out_of_fold)
-    return Ensemble(networks, fitted.stacker), fitted
+    of_values, values = fit_values(tokens, rows, seed)
+    fitted = fit_stacker(tokens, rows, out_of_fold, values)
+    return Ensemble(networks, fitted.stacker), of_values, fitted
+
+
+def fit_values(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[tuple[Network, ...], Scores]:
+    """Fit the networks of the values of some `rows`; return them, and the values' out-of-fold log odds. None
+    are fitted where there are too few to fold."""
+    inside = tokens.values.within(rows)
+    values, place = tokens.values, np.searchsorted(rows, tokens.values.owner[inside])
+    wrong, clear = values.wrong[inside], values.clear[inside]
+    if len(set(tokens.groups[values.owner[inside]][wrong & clear])) < FEWEST_SOURCES:
+        return (), np.full(len(inside), -np.inf)
+    folds = [
+        (np.flatnonzero(np.isin(place, train) & clear), np.flatnonzero(np.isin(place, held)))
+        for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
+    ]
+    # Few values are wrong; what is not clear is scored and decides no epoch.
+    weights = np.where(wrong, WRONG, 1.0) * np.where(clear, 1.0, 0.0)
+    return fit_folds(Network.fit, values.table[inside], wrong, weights, folds, seed)
 
 
 def fit_block(
@@ -87,8 +111,11 @@ def fit_block(
     return fit_folds(fit, tokens.blocks[name][inside], flags, token_weights(flags, place), folds, seed)
 
 
-def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]) -> FittedStacker:
-    """Learn to combine the blocks' scores (from `fit_block`, for the same rows), and to decide by them."""
+def fit_stacker(
+    tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores], values: Scores | None = None
+) -> FittedStacker:
+    """Learn to combine the blocks' scores (from `fit_block`, for the same rows), and to decide by them and
+    the scores of `values` (from `fit_values`)."""
     inside = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[inside])
     flags, generators = tokens.flags[inside], tokens.generators[rows]
@@ -98,6 +125,9 @@ def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]
     scores = stacker(by_block, place, sentence)
     columns, sentences, owner = tokens.claims_of(scores.alone, scores.among, inside)
     owner = np.searchsorted(rows, owner)
+    highest = np.full(len(columns), -np.inf)
+    if values is not None:
+        highest = tokens.highest_values(values, tokens.values.within(rows), sentences)
     rule = choose_rule(
         columns,
         np.isin(sentences, sentence[flags]),
@@ -106,8 +136,9 @@ def fit_stacker(tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores]
         best_threshold(expit(scores.among), flags),
         generators,
         tokens.sets[rows],
+        highest,
     )
-    return FittedStacker(stacker, rule, scores, rule.responses(columns, owner, generators))
+    return FittedStacker(stacker, rule, scores, rule.responses(columns, owner, generators, highest))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,6 +211,10 @@ class FoldResult:
 
 def block_scores(tokens: Tokens, block: str, split: Split, seed: int, fit: Fit | None = None) -> BlockScores:
     """Score tokens by their features in one block; the expensive part. `fit` may fit other base models."""
+    if block == VALUES:
+        networks, outside = fit_values(tokens, split.train, seed)
+        judged = tokens.values.table[tokens.values.within(split.test)]
+        return BlockScores(outside, mean_log_odds(networks, judged) if networks else np.zeros(len(judged)))
     models, out_of_fold = fit_block(fit or Network.fit, tokens, block, split.train, seed)
     return BlockScores(out_of_fold, mean_log_odds(models, tokens.blocks[block][tokens.within(split.test)]))
 
@@ -189,17 +224,22 @@ def decide_fold(
 ) -> FoldResult:
     """Learn from some blocks' scores of the training tokens, and decide by those of the others, at an
     operating point of the training rows."""
-    fitted = fit_stacker(tokens, split.train, {name: block.outside for name, block in scores.items()})
+    blocks = {name: block for name, block in scores.items() if name != VALUES}
+    outside, judged = (scores[VALUES].outside, scores[VALUES].judged) if VALUES in scores else (None, None)
+    by_block = {name: block.outside for name, block in blocks.items()}
+    fitted = fit_stacker(tokens, split.train, by_block, outside)
     rule, inside = fitted.rule, tokens.within(split.test)
     place = np.searchsorted(split.test, tokens.owner[inside])
     sentence, generators = tokens.sentence[inside], tokens.generators[split.test]
-    scored = fitted.stacker(np.stack([block.judged for block in scores.values()], axis=1), place, sentence)
+    scored = fitted.stacker(np.stack([block.judged for block in blocks.values()], axis=1), place, sentence)
     columns, numbers, owner = tokens.claims_of(scored.alone, scored.among, inside)
-    owner = np.searchsorted(split.test, owner)
-    probabilities = rule.responses(columns, owner, generators)
+    owner, highest = np.searchsorted(split.test, owner), np.full(len(columns), -np.inf)
+    if judged is not None:
+        highest = tokens.highest_values(judged, tokens.values.within(split.test), numbers)
+    probabilities = rule.responses(columns, owner, generators, highest)
     shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
     cut = operating_points(*shown)[point]
-    of_claims = rule.claims_by(columns, generators[owner])
+    of_claims = rule.claims_by(columns, generators[owner], highest)
     suspect = np.isin(sentence, numbers[of_claims >= cut.threshold])
     return FoldResult(
         rows=split.test,
@@ -245,13 +285,14 @@ def cross_validate_tokens(
     folds = folds_of(tokens, protocol)
     places: dict[tuple[int, str], Path | None] = {}
     for k, split in enumerate(folds):
-        for name in tokens.blocks:
+        for name in (*tokens.blocks, *([VALUES] if len(tokens.values.owner) else [])):
             parts = [VERSION, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
             places[k, name] = cache and cache / f"{json_hash(parts)[:32]}.safetensors"
     scores = {place: _kept(path) for place, path in places.items()}
     missing = [place for place, scored in scores.items() if scored is None]
     tasks = (
-        delayed(_one_thread)(k, name, tokens.select((name,)), folds[k], protocol.seed) for k, name in missing
+        delayed(_one_thread)(k, name, tokens.select({name} - {VALUES}), folds[k], protocol.seed)
+        for k, name in missing
     )
     # Without memory maps: a killed run would leave their files behind.
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered", max_nbytes=None)
@@ -262,7 +303,9 @@ def cross_validate_tokens(
             write_tensors(path, KIND, {"outside": scored.outside, "judged": scored.judged}, name=path.stem)
     results = []
     for k, split in enumerate(folds):
-        by_block = {name: kept for name in tokens.blocks if (kept := scores[k, name]) is not None}
+        by_block = {
+            name: kept for fold, name in places if fold == k and (kept := scores[fold, name]) is not None
+        }
         results.append(decide_fold(tokens, split, by_block, point))
     return joined(results, tokens)
 

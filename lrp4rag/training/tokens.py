@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.classifiers.contradiction import Statements
-from lrp4rag.classifiers.decision import COMPARED, claim_columns
+from lrp4rag.classifiers.decision import COMPARED, claim_columns, highest_of
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import Block
@@ -19,6 +19,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.training.rows import Rows
+from lrp4rag.training.values import ValueRows
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import read_bytes, remove_leftovers, write_atomically, written_atomically
 from lrp4rag.util.hashes import file_hash, json_hash
@@ -42,7 +43,7 @@ class Tokens:
       for none. `labels`, `groups`, `generators` (R,): of the responses; "" where unknown. `sets` (R,): names
       of the sets of data that they are from; "" where there is one.
     * `stating`, `compared` (S,), (S, 4): of the sentences, whether they state something, and what is known of
-      their values (`decision.COMPARED`).
+      their values (`decision.COMPARED`). `values` are those of all responses.
     """
 
     blocks: dict[str, Table]
@@ -55,6 +56,7 @@ class Tokens:
     sets: NDArray[np.str_]
     stating: Flags
     compared: NDArray[np.float64]
+    values: ValueRows = field(default_factory=ValueRows.none)
 
     @classmethod
     def of(
@@ -68,8 +70,10 @@ class Tokens:
         """Compute the features of records. Raises `InputError` for a response without tokens, or without what
         the blocks are made of."""
         parts: dict[str, list[Table]] = {name: [] for name in blocks}
-        lengths, sentences, generators, count = [], [], [], 0
-        stating, comparisons = list[bool](), [np.zeros((0, len(COMPARED)))]
+        sentences, generators, count = [], [], 0
+        lengths = list[int]()
+        stating, comparisons, values = list[bool](), [np.zeros((0, len(COMPARED)))], list[ValueRows]()
+        every = list(flags)
         for record in track(records, len(labels), "reading features"):
             if not len(record):
                 raise InputError("a response without tokens cannot be learned from")
@@ -81,12 +85,13 @@ class Tokens:
             statements = Statements.of(record)
             stating += [states != "nothing" for states in statements.stating]
             comparisons.append(statements.compared)
+            values.append(ValueRows.of(record, every[len(lengths)], len(lengths), count))
             count += len(statements.stating)
             lengths.append(len(record))
             generators.append(record.generator or "")
         return cls(
             {name: np.concatenate(tables) for name, tables in parts.items()},
-            np.concatenate(list(flags)),
+            np.concatenate(every),
             np.repeat(np.arange(len(lengths)), lengths),
             np.concatenate(sentences),
             labels,
@@ -95,6 +100,7 @@ class Tokens:
             np.zeros(len(lengths), dtype=np.str_),
             np.array(stating, dtype=bool),
             np.concatenate(comparisons),
+            ValueRows.joined(values),
         )
 
     def claims_of(self, alone: Scores, among: Scores, inside: Numbers) -> tuple[Scores, Numbers, Numbers]:
@@ -109,6 +115,14 @@ class Tokens:
         owners = self.owner[inside][first[numbers >= 0]]
         states = self.stating[numbers_of]
         return columns[states], numbers_of[states], owners[states]
+
+    def highest_values(self, scores: Scores, inside: Numbers, sentences: Numbers) -> Scores:
+        """Return the highest of the values' `scores` in each of some sentences, whose numbers rise; minus
+        infinity for none. `inside` are the values' numbers."""
+        numbers = self.values.sentence[inside]
+        place = np.minimum(np.searchsorted(sentences, numbers), max(len(sentences) - 1, 0))
+        known = sentences[place] == numbers if len(sentences) else np.zeros(len(numbers), dtype=bool)
+        return highest_of(scores[known], place[known], len(sentences))
 
     def within(self, rows: Numbers) -> Numbers:
         """Number the tokens of some responses."""
@@ -128,6 +142,7 @@ class Tokens:
             self.sets[rows],
             self.stating,
             self.compared,
+            self.values.take(rows),
         )
 
     def select(self, names: Iterable[str]) -> Tokens:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.metrics import f1_score, roc_auc_score
 
 from lrp4rag.classifiers.decision import (
@@ -296,3 +296,45 @@ def test_the_threshold_maximises_f1() -> None:
     values = [f1_score(flags, scores >= threshold) for threshold in np.unique(scores)]
     assert f1_score(flags, scores >= best) == pytest.approx(max(values))
     assert best_threshold(scores, np.zeros(200, dtype=bool)) == np.inf
+
+
+# One wrong number would drown among the words of a claim: values have their own part of the probability.
+
+
+def with_values(rows: int = 600, seed: int = 0):
+    """Claims whose columns tell one half of the faults, and their values the other half."""
+    draw = np.random.default_rng(seed)
+    labels, by_value = draw.random(rows) < 0.5, draw.random(rows) < 0.5
+    columns = draw.normal(size=(rows, len(COLUMNS)))
+    columns[:, 0] += 3.0 * (labels & ~by_value)
+    values = draw.normal(size=rows) - 4.0 + 6.0 * (labels & by_value)
+    return columns, values, labels, by_value
+
+
+def test_a_claim_is_right_where_its_words_and_its_values_are() -> None:
+    rule = replace(RULE, values=(2.0, -1.0))
+    columns, log_odds = np.zeros((3, len(COLUMNS))), np.array([-np.inf, 0.0, 3.0])
+    unsupported = RULE.claims(columns)
+    chances = expit(np.array([-np.inf, -1.0, 5.0]))
+    np.testing.assert_allclose(rule.value(log_odds), chances)
+    np.testing.assert_allclose(rule.claims(columns, values=log_odds), 1 - (1 - unsupported) * (1 - chances))
+    # A rule without values, and a claim of which nothing is known of them, are as they were.
+    np.testing.assert_array_equal(RULE.claims(columns, values=log_odds), unsupported)
+    np.testing.assert_array_equal(rule.claims(columns), unsupported)
+
+
+def test_values_find_what_words_do_not() -> None:
+    columns, values, labels, by_value = with_values()
+    owner, nobody = np.arange(600), np.full(600, "")
+    alone = choose_rule(columns, labels & ~by_value, owner, labels, 0.5, nobody)
+    both = choose_rule(columns, labels & ~by_value, owner, labels, 0.5, nobody, values=values)
+    assert alone.values is None
+    assert both.values is not None
+    assert both.values[0] > 0
+    before, after = (
+        rule.responses(columns, owner, nobody, given) for rule, given in ((alone, None), (both, values))
+    )
+    assert roc_auc_score(labels, after) > roc_auc_score(labels, before) + 0.1
+    assert abs(after[labels].mean() - 1) < abs(before[labels].mean() - 1)
+    hard = choose_rule(columns, labels & ~by_value, owner, labels, 0.5, nobody, values=np.full(600, -np.inf))
+    assert hard.values is None

@@ -113,13 +113,13 @@ def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Ro
     tokens = tokens_of(rows, BLOCKS)
     some = np.flatnonzero(np.arange(len(rows)) % 5 > 0)
     inside = tokens.within(some)
-    _, fitted = fit_ensemble(tokens, some)
+    _, _, fitted = fit_ensemble(tokens, some)
     assert fitted.scores.alone.shape == fitted.scores.among.shape == inside.shape
     assert roc_auc_score(tokens.flags[inside], fitted.scores.alone) > 0.85
     # Shuffled labels cannot be learned. A network scores the rows that it was trained on near 1; choosing the
     # epoch on forty positive tokens lifts chance by about a tenth.
     shuffled = np.random.default_rng(0).permutation(tokens.flags)
-    _, nonsense = fit_ensemble(replace(tokens, flags=shuffled), some)
+    _, _, nonsense = fit_ensemble(replace(tokens, flags=shuffled), some)
     assert 0.4 < roc_auc_score(shuffled[inside], nonsense.scores.alone) < 0.7
 
 

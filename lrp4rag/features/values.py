@@ -1,0 +1,131 @@
+"""Features of the values of a response: what the passages and the reader say of each, one row a value.
+
+What follows a value's sentence changes none of them: they are the same while the response is being written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from lrp4rag.claims import agree
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.words import content_words
+from lrp4rag.features import alignment, claims
+from lrp4rag.features.contrast import Context, Contrast
+from lrp4rag.features.feature import Feature
+from lrp4rag.features.plain import group_of
+from lrp4rag.features.record import Record, Values
+from lrp4rag.features.units import sentence_numbers
+
+SMALL_COUNT = 4
+"""Up to which a plain count ("two of them") is often the writer's own."""
+ALIGNED = (
+    "in no passage", "similarity", "similarity elsewhere", "in the place", "near the place",
+    "away from home", "asked there", "asked at the place", "sentence's words", "limits missing",
+    "limits added",
+)  # fmt: skip
+"""Features of `alignment` whose means over the sentence are read."""
+
+_OF_TOKENS = ("sum", "max", "min", "first")
+FEATURES = (
+    *claims.FEATURES[1:],
+    *(
+        Feature(f"{name}, {what}", "any", f"of the value's tokens: {what} of '{name}'", "nat")
+        for name in ("logprob", "entropy", "rank", "best", "best_in_passages", "mass")
+        for what in _OF_TOKENS
+    ),
+    Feature("next log-probability", "0 or less", "of the next token of the sentence", "nat"),
+    Feature("sentence's log-probability", "0 or less", "mean over its tokens", "nat"),
+    Feature("sentence's entropy", "0 or more", "mean over its tokens", "nat"),
+    *(Feature(f"sentence: {name}", "any", "mean over the sentence's tokens") for name in ALIGNED),
+    *(
+        Feature(*one)
+        for one in (
+            ("in the question", "0 or 1", "the question has a value that it agrees with"),
+            ("in words", "0 or 1", "it has no digit"),
+            ("value's tokens", "1 or more", "their number"),
+            ("amount", "any", "log(1 + its size); -1 where it has none"),
+            ("small count", "0 or 1", f"a count without a unit, up to {SMALL_COUNT}"),
+            ("unit", "0 or 1", "it has a unit"),
+            ("noun", "0 or 1", "it has the noun of what is counted"),
+            ("sentence's values", "1 or more", "their number"),
+            ("values so far", "1 or more", "their number up to the end of the sentence"),
+            ("sentence's number", "0 or more", "log(1 + sentences before it)"),
+            ("places that agree", "0 or more", "values of the passages that agree"),
+            ("places", "0 or more", "values of the passages of its kind"),
+        )
+    ),
+)
+
+
+def value_rows(record: Record) -> tuple[tuple[Contrast, ...], Values]:
+    """Return the values of a response that are no words of polarity, in order, and their features
+    (V, `FEATURES`). Raises `InputError` where alternatives were not scored."""
+    compared = tuple(one for one in record.contrasts if one.claim.value.kind != "polarity")
+    if not compared:
+        return compared, np.zeros((0, len(FEATURES)))
+    table = _Table(record)
+    return compared, np.array([table.row(one) for one in compared])
+
+
+class _Table:
+    """What the rows of a response's values share."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.context = record, record.context
+        self.likelihoods = group_of("likelihoods", record)
+        aligned = group_of("alignment", record)
+        self.aligned = aligned[[alignment.NAMES.index(name) for name in ALIGNED]]
+        self.numbers = sentence_numbers(record)
+        self.places = {span: number for number, span in enumerate(record.encoded.sentences)}
+        self.similarities: dict[tuple[int, int], list[float]] = {}
+        self.counts = Counter(one.claim.sentence for one in record.contrasts)
+        self.asked = find_values(record.encoded.question)
+
+    def row(self, contrast: Contrast) -> list[float]:
+        claim, record = contrast.claim, self.record
+        value, sentence = claim.value, claim.sentence
+        text = record.encoded.response
+        own = self.likelihoods[:, claim.first : claim.last]
+        inside = self.numbers == self.places[sentence]
+        if not inside.any():  # its tokens are those of the sentence before
+            inside[claim.first : claim.last] = True
+        goes_on = claim.last < len(record) and bool(inside[claim.last])
+        amount = math.log1p(abs(value.amount)) if math.isfinite(value.amount) else -1.0
+        agreed, comparable = self._occurrences(contrast, self.context, text)
+        return [
+            *claims.claim_row(claim, contrast.scored, self.context, self._similar(sentence, text))[1:],
+            *np.stack([own.sum(1), own.max(1), own.min(1), own[:, 0]], axis=1).ravel(),
+            self.likelihoods[0, claim.last] if goes_on else 0.0,
+            self.likelihoods[0, inside].mean(),
+            self.likelihoods[1, inside].mean(),
+            *self.aligned[:, inside].mean(1),
+            any(agree(value, one) for one in self.asked if one.kind == value.kind),
+            not any(sign.isdigit() for sign in value.text),
+            claim.last - claim.first,
+            amount,
+            not value.unit and abs(value.amount) <= SMALL_COUNT,
+            bool(value.unit),
+            bool(value.noun),
+            self.counts[sentence],
+            sum(count for (start, _), count in self.counts.items() if start <= sentence[0]),
+            math.log1p(self.places[sentence]),
+            agreed,
+            comparable,
+        ]
+
+    def _similar(self, sentence: tuple[int, int], text: str) -> list[float]:
+        if sentence not in self.similarities:
+            words = content_words(text[sentence[0] : sentence[1]])
+            self.similarities[sentence] = self.context.index.similarities(words)
+        return self.similarities[sentence]
+
+    @staticmethod
+    def _occurrences(contrast: Contrast, context: Context, text: str) -> tuple[int, int]:
+        """Count the values of the passages that agree with a value, and those of its kind."""
+        value = contrast.claim.value
+        places = context.index.occurrences(value, [0.0] * len(context.index.places))
+        return sum(agree(value, one.value) for one in places), len(places)
