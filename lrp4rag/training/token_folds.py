@@ -48,6 +48,8 @@ from lrp4rag.util.tensors import read_tensors, write_tensors
 FOLDS = 5
 WRONG = 4.0
 """How much a wrong value counts where networks learn, beside 1 for a right one: few are wrong."""
+NOT_SCORED = -50.0
+"""In the place of the log odds of values, where too few are wrong to learn from."""
 VERSION = 2
 """Raised whenever the scores of the same key would come out differently."""
 KIND = "scores"
@@ -87,7 +89,7 @@ def fit_values(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[tuple[Netw
     values, place = tokens.values, np.searchsorted(rows, tokens.values.owner[inside])
     wrong, clear = values.wrong[inside], values.clear[inside]
     if len(set(tokens.groups[values.owner[inside]][wrong & clear])) < FEWEST_SOURCES:
-        return (), np.full(len(inside), -np.inf)
+        return (), np.full(len(inside), NOT_SCORED)
     folds = [
         (np.flatnonzero(np.isin(place, train) & clear), np.flatnonzero(np.isin(place, held)))
         for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
@@ -126,7 +128,7 @@ def fit_stacker(
     columns, sentences, owner = tokens.claims_of(scores.alone, scores.among, inside)
     owner = np.searchsorted(rows, owner)
     highest = np.full(len(columns), -np.inf)
-    if values is not None:
+    if values is not None and (values > NOT_SCORED).any():
         highest = tokens.highest_values(values, tokens.values.within(rows), sentences)
     rule = choose_rule(
         columns,
