@@ -4,7 +4,7 @@ state."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,6 @@ from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
 from lrp4rag.claims.index import Occurrence
 from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.stating import Stating, stating_of
-from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.features.contrast import Claim, Context, Contrast, Scored, claims
 from lrp4rag.features.record import Record
@@ -107,7 +106,7 @@ def _contradiction(
     if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
         return None  # what is denied is not said
     sentence = record.encoded.response[slice(*claim.sentence)]
-    if computed_of(claim, context, sentence) is not None:
+    if computed_of(claim, record) is not None:
         return None  # no place has what is computed from several
     stands = _stands(claim, context)
     for occurrence, margin in _others(claim, scored, context, record):
@@ -154,26 +153,22 @@ def _is_part(found: re.Match[str], passage: int, value: Value, context: Context)
     )
 
 
-def computed_of(claim: Claim, context: Context, sentence: str) -> Computed | None:
+def computed_of(claim: Claim, record: Record) -> Computed | None:
     """Compute a quantity that no passage has from those that one has."""
     if claim.support or claim.value.kind != "quantity":
         return None
+    sentence, context = record.encoded.response[slice(*claim.sentence)], record.context
     return computed(
-        claim.value,
-        sentence,
-        context.passages,
-        context.index,
-        context.index.similarities(content_words(sentence)),
+        claim.value, sentence, context.passages, context.index, record.similarities(claim.sentence)
     )
 
 
 def computed_values(record: Record, response: str) -> tuple[Computed, ...]:
     """Return the values of a response that no passage has and that follow from those of one; their texts are
     those of `response`, as it was written."""
-    context, read = record.context, record.encoded.response
     known = [one.claim for one in record.contrasts] if record.has_contrasts else None
-    every = claims(record.encoded, context) if known is None else known
-    found = (computed_of(claim, context, read[slice(*claim.sentence)]) for claim in every)
+    every = claims(record.encoded, record.context) if known is None else known
+    found = (computed_of(claim, record) for claim in every)
     return tuple(replace(one, text=response[one.start : one.end]) for one in found if one is not None)
 
 
@@ -191,10 +186,9 @@ def _others(
         yield place, scored[0].margin
 
 
-def _stated(claim: Claim, context: Context, words: Iterable[str]) -> Occurrence | None:
+def _stated(claim: Claim, context: Context, similarities: Sequence[float]) -> Occurrence | None:
     """Where the most similar place says without a "not" what a value says with one: plain "is" and "has"
     are no values themselves."""
-    similarities = context.index.similarities(words)
     number = max(range(len(similarities)), key=similarities.__getitem__, default=None)
     if number is None or similarities[number] < ALIKE:
         return None
@@ -208,9 +202,8 @@ def _stated(claim: Claim, context: Context, words: Iterable[str]) -> Occurrence 
 def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | None:
     """Return the most similar place that says the opposite of a polarity word, unless a better one says the
     same."""
-    start, end = claim.sentence
-    words = content_words(record.encoded.response[start:end])
-    _, best = context.index.polarity(claim.value, context.index.similarities(words))
+    similarities = record.similarities(claim.sentence)
+    _, best = context.index.polarity(claim.value, similarities)
     if best is None and claim.value.key[1]:
-        best = _stated(claim, context, words)
+        best = _stated(claim, context, similarities)
     return best if best is not None and best.similarity >= claim.support else None

@@ -83,8 +83,6 @@ class TokenModel(Model):
         if not self.values or not record.has_contrasts:
             return (), np.zeros(0)
         compared, table = value_rows(record)
-        if not compared:
-            return (), np.zeros(0)
         return compared, mean_log_odds(self.values, table.astype(np.float32))
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.words import content_words, stem, stop_words
-from lrp4rag.features.contrast import Context
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
-from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.text import WORD, normal
 
 _SCOPE = frozenset(
@@ -100,11 +98,10 @@ NAMES = tuple(one.name for one in FEATURES)
 def alignment(record: Record) -> Values:
     """(`FEATURES`, t); a token has the values of the first word that it shares a character with."""
     encoded = record.encoded
-    context = record.context
     words = [(match.start(), match.end(), match[0]) for match in WORD.finditer(encoded.response)]
     rows = np.zeros((len(words) + 1, len(FEATURES)))
-    if context.index.places and words:
-        for number, row in _rows(context, encoded, words):
+    if record.context.index.places and words:
+        for number, row in _rows(record, words):
             rows[number] = row
     places = np.full(len(encoded.response) + 1, len(words))
     for k, (start, end, _) in reversed(list(enumerate(words))):
@@ -113,9 +110,8 @@ def alignment(record: Record) -> Values:
     return rows[first].T
 
 
-def _rows(
-    context: Context, encoded: Encoded, words: list[tuple[int, int, str]]
-) -> Iterator[tuple[int, list[float]]]:
+def _rows(record: Record, words: list[tuple[int, int, str]]) -> Iterator[tuple[int, list[float]]]:
+    context, encoded = record.context, record.encoded
     index, known, response = context.index, context.grams, encoded.response
     asked = np.array(index.similarities(context.asked))
     passage = np.array([place.passage for place in index.places])
@@ -127,7 +123,7 @@ def _rows(
         inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]
         if not inside:
             continue
-        similarity = np.array(index.similarities(content_words(response[start:end])))
+        similarity = np.array(record.similarities((start, end)))
         so_far = so_far + similarity
         home = int(_best_by_passage(so_far, passage).argmax())
         best = int(similarity.argmax())

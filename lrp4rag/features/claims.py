@@ -67,15 +67,10 @@ NAMES = tuple(one.name for one in FEATURES)
 def claim_features(record: Record) -> Values:
     """(`FEATURES`, t). Of two values that share a token, the one that is not a polarity word, or the
     first."""
-    context = record.context
     table = np.zeros((len(record), len(FEATURES)))
-    similarities: dict[tuple[int, int], list[float]] = {}
     for contrast in record.contrasts:
-        claim, (start, end) = contrast.claim, contrast.claim.sentence
-        if claim.sentence not in similarities:
-            words = content_words(record.encoded.response[start:end])
-            similarities[claim.sentence] = context.index.similarities(words)
-        row = claim_row(claim, contrast.scored, context, similarities[claim.sentence])
+        claim = contrast.claim
+        row = claim_row(claim, contrast.scored, record.context, record.similarities(claim.sentence))
         for token in range(claim.first, claim.last):
             if not table[token, 0] or (table[token, _POLARITY] and claim.value.kind != "polarity"):
                 table[token] = row

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.words import content_words
 from lrp4rag.features.contrast import Context, Contrast, arrays_of, context_of, stored_contrasts
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded
@@ -37,6 +38,7 @@ class Record:
     prompt: Context | None = None
     scored: tuple[Contrast, ...] | None = None
     groups: dict[str, Values] = field(default_factory=dict, init=False)
+    _similarities: dict[tuple[int, int], list[float]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, relevance: Relevance, **more: Any) -> Record:
@@ -62,6 +64,14 @@ class Record:
     def context(self) -> Context:
         """The passages that the response is compared with."""
         return self.prompt or context_of(self.encoded)
+
+    def similarities(self, sentence: tuple[int, int]) -> list[float]:
+        """Return how similar each place of the passages is to a sentence of the response (its characters),
+        computed once (see `Index.similarities`)."""
+        if sentence not in self._similarities:
+            words = content_words(self.encoded.response[slice(*sentence)])
+            self._similarities[sentence] = self.context.index.similarities(words)
+        return self._similarities[sentence]
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:

@@ -12,9 +12,8 @@ import numpy as np
 
 from lrp4rag.claims import agree
 from lrp4rag.claims.find import find_values
-from lrp4rag.claims.words import content_words
 from lrp4rag.features import alignment, claims
-from lrp4rag.features.contrast import Context, Contrast
+from lrp4rag.features.contrast import Contrast
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.plain import group_of
 from lrp4rag.features.record import Record, Values
@@ -75,29 +74,28 @@ class _Table:
     """What the rows of a response's values share."""
 
     def __init__(self, record: Record) -> None:
-        self.record, self.context = record, record.context
+        self.record = record
         self.likelihoods = group_of("likelihoods", record)
         aligned = group_of("alignment", record)
         self.aligned = aligned[[alignment.NAMES.index(name) for name in ALIGNED]]
         self.numbers = sentence_numbers(record)
         self.places = {span: number for number, span in enumerate(record.encoded.sentences)}
-        self.similarities: dict[tuple[int, int], list[float]] = {}
         self.counts = Counter(one.claim.sentence for one in record.contrasts)
         self.asked = find_values(record.encoded.question)
 
     def row(self, contrast: Contrast) -> list[float]:
         claim, record = contrast.claim, self.record
         value, sentence = claim.value, claim.sentence
-        text = record.encoded.response
         own = self.likelihoods[:, claim.first : claim.last]
         inside = self.numbers == self.places[sentence]
         if not inside.any():  # its tokens are those of the sentence before
             inside[claim.first : claim.last] = True
         goes_on = claim.last < len(record) and bool(inside[claim.last])
         amount = math.log1p(abs(value.amount)) if math.isfinite(value.amount) else -1.0
-        agreed, comparable = self._occurrences(contrast, self.context, text)
+        index = record.context.index
+        places = index.occurrences(value, [0.0] * len(index.places))
         return [
-            *claims.claim_row(claim, contrast.scored, self.context, self._similar(sentence, text))[1:],
+            *claims.claim_row(claim, contrast.scored, record.context, record.similarities(sentence))[1:],
             *np.stack([own.sum(1), own.max(1), own.min(1), own[:, 0]], axis=1).ravel(),
             self.likelihoods[0, claim.last] if goes_on else 0.0,
             self.likelihoods[0, inside].mean(),
@@ -113,19 +111,6 @@ class _Table:
             self.counts[sentence],
             sum(count for (start, _), count in self.counts.items() if start <= sentence[0]),
             math.log1p(self.places[sentence]),
-            agreed,
-            comparable,
+            sum(agree(value, one.value) for one in places),
+            len(places),
         ]
-
-    def _similar(self, sentence: tuple[int, int], text: str) -> list[float]:
-        if sentence not in self.similarities:
-            words = content_words(text[sentence[0] : sentence[1]])
-            self.similarities[sentence] = self.context.index.similarities(words)
-        return self.similarities[sentence]
-
-    @staticmethod
-    def _occurrences(contrast: Contrast, context: Context, text: str) -> tuple[int, int]:
-        """Count the values of the passages that agree with a value, and those of its kind."""
-        value = contrast.claim.value
-        places = context.index.occurrences(value, [0.0] * len(context.index.places))
-        return sum(agree(value, one.value) for one in places), len(places)
