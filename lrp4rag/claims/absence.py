@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.lexicon import relation
 from lrp4rag.claims.signed import Word, signed_clauses
+from lrp4rag.claims.words import word_set
 
 _SAY = (
     "(?:say|said|says|mention(?:ed|s)?|state[sd]?|specif(?:y|ied|ies)|give[sn]?|gave|list(?:ed|s)?"
@@ -103,13 +104,14 @@ _ASKED = {
 }
 """Words that ask for something, and words that may give it."""
 _SENTENCES = 3
-_IDLE_WORDS = """
+_IDLE = word_set(
+    """
 say said mention state specify give list name tell explain reveal indicate describe contain provide
 include cover discuss address answer find record passage text document source email e-mail mail message
 minutes article statement page notice information detail nothing word know known clear neither open leave
 unfortunately however conversation transcript interview report table excerpt context post
 """
-_IDLE = frozenset(_IDLE_WORDS.split())
+)
 """Words of a statement that something is missing, which do not tell what."""
 _ENDINGS = (" but ", ", and ", ", though ", ", although ", ", so ")
 
@@ -121,19 +123,6 @@ class Absence:
     start: int
     end: int
     words: tuple[Word, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """Characters `start` to `end` of a text say to be missing what a sentence of passage `passage` seems to
-    have, the more words of it the surer (`weight`, 0 to 1)."""
-
-    start: int
-    end: int
-    passage: int
-    passage_start: int
-    passage_end: int
-    weight: float
 
 
 def absences(text: str, start: int, end: int) -> list[Absence]:
@@ -162,7 +151,7 @@ def absences(text: str, start: int, end: int) -> list[Absence]:
 
 def compare_absence(
     grounds: Grounds, text: str, absence: Absence
-) -> tuple[dict[str, float], Answered | None]:
+) -> tuple[dict[str, float], Counterpart | None]:
     """Compare what a text says to be missing with the passages: features by name, and the sentence that may
     answer it."""
     said = text[absence.start : absence.end]
@@ -199,4 +188,4 @@ def compare_absence(
     features["answered"] = answered
     if where is None:
         return features, None
-    return features, Answered(absence.start, absence.end, *grounds.sentences[where], answered)
+    return features, Counterpart(absence.start, absence.end, *grounds.sentences[where], answered)

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.arithmetic import computed
-from lrp4rag.claims.claim import Claim, are_siblings, claims_of, share_name
+from lrp4rag.claims.claim import Claim, are_siblings, claims_of, names_in, share_name
 from lrp4rag.claims.evidence import Evidence, evidence_of
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
-from lrp4rag.claims.places import tokens_of
+from lrp4rag.claims.places import stems_of, tokens_of
 from lrp4rag.claims.surroundings import NOTHING
 from lrp4rag.claims.value import Value, agree, comparable
 from lrp4rag.claims.words import content_words
@@ -547,7 +547,7 @@ class Slots:
 
     @cached_property
     def _stems(self) -> frozenset[str]:
-        return frozenset(token.stem for token in tokens_of(self.text) if token.stem)
+        return stems_of(self.text)
 
     @cached_property
     def _behind(self) -> Array:
@@ -629,7 +629,7 @@ class Slots:
             "origin question": float(self.claims[0].subject.origin == "question"),
             "origin before": float(self.claims[0].subject.origin == "before"),
         }
-        inside = _names_of(comparer.evidence[home])
+        inside = names_in(comparer.evidence[home].values)
         mine = tuple(value for value in self.every if value.kind == "name") + names + asked
         found["names of home left out"] = float(sum(not share_name([name], mine) for name in inside))
         subject = comparer.evidence[home].subject
@@ -657,10 +657,6 @@ class Slots:
 
 def _is_name(term: Term) -> bool:
     return term.value is not None and term.value.kind == "name"
-
-
-def _names_of(entry: Evidence) -> tuple[Value, ...]:
-    return tuple(value for value in entry.values if value.kind == "name" and value.unit != "code")
 
 
 def _fit_of_names(names: Sequence[Value], entry: Evidence) -> float:

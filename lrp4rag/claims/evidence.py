@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lrp4rag.claims.claim import names_in, parts_of
 from lrp4rag.claims.find import find_values
-from lrp4rag.claims.places import Place, places_of, tokens_of
+from lrp4rag.claims.places import Place, places_of, stems_of
 from lrp4rag.claims.value import Value
 
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -72,11 +72,11 @@ def _of_places(places: Sequence[Place]) -> Iterator[Evidence]:
         if place.is_heading and not _ITEM.match(place.text):
             heading = place.text
         lead = names_in(find_values(heading, place.around)) if heading else ()
-        leading = place.lead_stems | frozenset(token.stem for token in tokens_of(heading) if token.stem)
+        leading = place.lead_stems | stems_of(heading)
         inherited = (latest if place.points_back else ()) or lead or about
         for start, end, values, tokens in parts_of(place.text, place.around):
             own = names_in(values)
-            stems = frozenset(token.stem for token in tokens) | _stems_of(values)
+            stems = frozenset(token.stem for token in tokens) | _stems_of_names(values)
             yield Evidence(
                 passage,
                 place.start + start,
@@ -107,8 +107,8 @@ def _of_row(
         title = header[column] if column < len(header) else ""
         inside = [value for value in place.values if start <= value.start - place.start < end]
         named = [value for value in place.values if value.start - place.start < cells[0][1]]
-        lead = frozenset(token.stem for token in tokens_of(f"{head} {title}") if token.stem)
-        stems = frozenset(token.stem for token in tokens_of(place.text[start:end]) if token.stem)
+        lead = stems_of(f"{head} {title}")
+        stems = stems_of(place.text[start:end])
         yield Evidence(
             place.passage,
             place.start + start,
@@ -136,12 +136,6 @@ def _cells(line: str) -> list[tuple[int, int]]:
     return cells
 
 
-def _stems_of(values: Sequence[Value]) -> frozenset[str]:
+def _stems_of_names(values: Sequence[Value]) -> frozenset[str]:
     """Return the stems of the words of names, by which they are known in other cases too."""
-    return frozenset(
-        token.stem
-        for value in values
-        if value.kind == "name"
-        for token in tokens_of(value.text)
-        if token.stem
-    )
+    return frozenset().union(*(stems_of(value.text) for value in values if value.kind == "name"))

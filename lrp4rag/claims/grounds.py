@@ -52,6 +52,19 @@ class Match:
         return self.word.sign * self.other.sign * (-1 if self.opposite else 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """What speaks against characters `start` to `end` of a text: characters `passage_start` to `passage_end`
+    of passage `passage`; `weight` (0 to 1) is how sure that is."""
+
+    start: int
+    end: int
+    passage: int
+    passage_start: int
+    passage_end: int
+    weight: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
     """The clauses of passages by how much of a claim's clause they say: `scores` (clauses,), 0 to 1, and the

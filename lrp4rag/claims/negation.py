@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.poles import DIMENSIONS, Pole, poles
 from lrp4rag.claims.signed import Clause, Word
 
@@ -43,23 +42,9 @@ class Spanned(Protocol):
     def end(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
-    """Characters `start` to `end` of a response stand where passage `passage` has the opposite, its
-    characters `passage_start` to `passage_end`; `weight` is the share (0 to 1) of the words around that are
-    the same."""
-
-    start: int
-    end: int
-    passage: int
-    passage_start: int
-    passage_end: int
-    weight: float
-
-
 def compare_signs(
     grounds: Grounds, text: str, clauses: Sequence[Clause]
-) -> tuple[dict[str, float], list[Denial]]:
+) -> tuple[dict[str, float], list[Counterpart]]:
     """Compare the clauses of a sentence of a `text` with the passages: features by name, and the denials, the
     surest first."""
     every = [word for clause in clauses for word in clause.content]
@@ -105,7 +90,7 @@ def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -
 
 def _compare_near(
     grounds: Grounds, text: str, clauses: Sequence[Clause], every: Sequence[Word]
-) -> tuple[dict[str, float], list[Denial]]:
+) -> tuple[dict[str, float], list[Counterpart]]:
     """Compare each word and each pole of a sentence with those of the passages that have most of the words
     around it around them."""
     start, end = clauses[0].start, clauses[-1].end
@@ -138,7 +123,7 @@ class _Comparison:
         self._pole_at = np.array([pole.start for pole in own], float)
         self._tables = {name: np.zeros(len(words)) for name in ("same", "denied", "turned")}
         self._pole_for, self._pole_against = np.zeros(len(own)), np.zeros(len(own))
-        self._denials: list[Denial] = []
+        self._denials: list[Counterpart] = []
 
     def add(self, grounds: Grounds, number: int, theirs: Sequence[Word]) -> float:
         """Compare with a sentence of the passages and its words; return the share of the words it has."""
@@ -209,7 +194,7 @@ class _Comparison:
             "poles alone": float(((self._pole_against == 0) & (self._pole_for == 0)).sum()),
         }
 
-    def lasting(self) -> list[Denial]:
+    def lasting(self) -> list[Counterpart]:
         """Return the denials that no other place of the passages outweighs, the surest first."""
         agreed = dict(zip((word.start for word in self._words), self._tables["same"], strict=True))
         agreed |= dict(zip((pole.start for pole in self._poles), self._pole_for, strict=True))
@@ -255,5 +240,5 @@ def _closeness(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArr
     return closeness
 
 
-def _denial(own: Spanned, other: Spanned, passage: int, weight: float) -> Denial:
-    return Denial(own.start, own.end, passage, other.start, other.end, float(weight))
+def _denial(own: Spanned, other: Spanned, passage: int, weight: float) -> Counterpart:
+    return Counterpart(own.start, own.end, passage, other.start, other.end, float(weight))

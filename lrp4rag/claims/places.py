@@ -92,16 +92,16 @@ class Place:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        return _stems(self.text)
+        return stems_of(self.text)
 
     @cached_property
     def lead_stems(self) -> frozenset[str]:
         """Of what it continues: the heading, and the sentence that it points back to."""
-        return _stems(f"{self.heading} {self.before}" if self.points_back else self.heading)
+        return stems_of(f"{self.heading} {self.before}" if self.points_back else self.heading)
 
     @cached_property
     def before_stems(self) -> frozenset[str]:
-        return _stems(self.before)
+        return stems_of(self.before)
 
 
 def places_of(passages: Sequence[str], tick: Callable[[], None] = lambda: None) -> list[Place]:
@@ -126,7 +126,8 @@ def _of_passage(number: int, text: str, around: Surroundings, tick: Callable[[],
             before = place.text
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems_of(text: str) -> frozenset[str]:
+    """Return the stems of the words with content of a text."""
     return frozenset(token.stem for token in tokens_of(text) if token.stem)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lrp4rag.claims.lexicon import base, is_listed
-from lrp4rag.claims.words import stop_words
+from lrp4rag.claims.words import stop_words, word_set
 
 REACH = 9
 """Words behind a denial that it denies, at most."""
@@ -21,19 +21,21 @@ _BORDER = re.compile(
     r"|has|have|had|may|must|can|cannot|will|do|does|did|should|would|need|needs|gets?|pays?|costs?)\b))\b",
     re.IGNORECASE,
 )
-_DENYING_WORDS = """
+_DENYING = word_set(
+    """
 not no never without cannot nor neither hardly barely scarcely except exception apart excluding unless nobody
 nothing none instead free lacks lacking lack fail fails failed failing refuse refuses refused minus avoid
 avoids stop stops prevent prevents against rather unlike
 """
-_DENYING = frozenset(_DENYING_WORDS.split())
+)
 """They deny the words behind them."""
-_NEGATIVE_WORDS = """
+_NEGATIVE = word_set(
+    """
 excluded exclude excludes forbidden forbid forbids prohibited banned ban rejected denied impossible unable
 unavailable invalid void barred ineligible exempt lapses lapse forbidding missing absent lost spared cancelled
 dropped gone abolished
 """
-_NEGATIVE = frozenset(_NEGATIVE_WORDS.split())
+)
 """They deny what their clause is about."""
 _NO_DENIAL = re.compile(
     r"(?:no|not) (?:more|less|later|fewer|earlier|longer than|older|sooner|only|just|merely|until)\b"
