@@ -21,7 +21,8 @@ from scipy.special import expit, logit
 from lrp4rag.classifiers import Model
 from lrp4rag.classifiers.card import Selection
 from lrp4rag.classifiers.decision import highest_of
-from lrp4rag.classifiers.operating import FEW_ALARMS, QUANTILES
+from lrp4rag.classifiers.operating import ALARMS as ONE_IN_TEN
+from lrp4rag.classifiers.operating import FEW_ALARMS, QUANTILES, threshold_at
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
@@ -29,7 +30,7 @@ from lrp4rag.features.parts import READING
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.sets import set_path
 from lrp4rag.training.store import Store
-from lrp4rag.training.token_folds import FOLDS, fit_values
+from lrp4rag.training.token_folds import FOLDS, NOT_SCORED, fit_values
 from lrp4rag.training.tokens import tokens_of
 from lrp4rag.util.errors import InputError
 
@@ -37,7 +38,6 @@ ALARMS = 0.03
 """The part of everyday's faithful responses that values alone may flag, of the tenth in all."""
 SLOPE = 4.0
 """Of the log odds of a value: one that is not suspect adds nothing to what the words say."""
-ONE_IN_TEN = 0.1
 EVERYDAY = "everyday"
 DRAWN = 200_000
 
@@ -84,7 +84,7 @@ def main(store: Path, detector: str, out: Path) -> None:
     tokens = tokens_of(rows, {})
     networks, outside = fit_values(tokens, np.arange(len(rows)))
     highest = highest_of(outside, tokens.values.owner, len(rows))
-    faithful = np.maximum(highest[~tokens.labels], -50.0)
+    faithful = np.maximum(highest[~tokens.labels], NOT_SCORED)
     point = float(np.quantile(faithful, 1 - ALARMS))
     evidence = model.card.evidence
     if evidence is None or EVERYDAY not in evidence.sets:
@@ -94,7 +94,7 @@ def main(store: Path, detector: str, out: Path) -> None:
     alarms = 1 + recall - 2 * balanced
     less = alarms / model.card.operating_points[FEW_ALARMS].false_positive_rate
     quantiles = combined_quantiles(np.array(model.card.faithful_quantiles), faithful, point, less)
-    threshold = float(np.interp(0.9, np.linspace(0, 1, QUANTILES), quantiles))
+    threshold = threshold_at(ONE_IN_TEN, quantiles.tolist())
     reads = model.input
     rule = replace(reads.reading, values=(SLOPE, float(logit(threshold) - SLOPE * point)))
     points = dict(model.card.operating_points)
