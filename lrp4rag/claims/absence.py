@@ -9,31 +9,26 @@ import numpy as np
 
 from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.lexicon import relation
+from lrp4rag.claims.places import Place
 from lrp4rag.claims.signed import Word, signed_clauses
 from lrp4rag.claims.words import word_set
 
 _SAY = (
-    "(?:say|said|says|mention(?:ed|s)?|state[sd]?|specif(?:y|ied|ies)|give[sn]?|gave|list(?:ed|s)?"
-    "|name[sd]?|tell|told|tells"
-    "|explain(?:ed|s)?|reveal(?:ed|s)?|indicate[sd]?|describe[sd]?|contain(?:s|ed)?|provide[sd]?"
-    "|include[sd]?|cover(?:ed|s)?"
-    "|discuss(?:ed|es)?|address(?:ed|es)?|answer(?:ed|s)?|set out|record(?:ed|s)?|found|find|quote[sd]?"
-    "|report(?:ed|s)?|note[sd]?"
-    "|spell(?:ed|s)? out|compare[sd]?|disclose[sd]?|known|recorded|clear|evident|defined?|settled|shown?"
-    "|stand|be seen|learn"
-    "|touch(?:ed|es)? on|go(?:es)? into|express(?:ed)?|noted|shown|detail(?:ed|s)?|made clear|identif(?:y"
-    "|ied)|documented|announced|examined|studied|asked|investigated|decided|available|seen"
-    "|determined?|included|specific|printed|written|fixed|supplied|published)"
+    "(?:say|said|says|mention(?:ed|s)?|state[sd]?|specif(?:y|ied|ies)|give[sn]?|gave|list(?:ed|s)?|name[sd]?"
+    "|tell|told|tells|explain(?:ed|s)?|reveal(?:ed|s)?|indicate[sd]?|describe[sd]?|contain(?:s|ed)?"
+    "|provide[sd]?|include[sd]?|cover(?:ed|s)?|discuss(?:ed|es)?|address(?:ed|es)?|answer(?:ed|s)?|set out"
+    "|record(?:ed|s)?|found|find|quote[sd]?|report(?:ed|s)?|note[sd]?|spell(?:ed|s)? out|compare[sd]?"
+    "|disclose[sd]?|known|recorded|clear|evident|defined?|settled|shown?|stand|be seen|learn|touch(?:ed"
+    "|es)? on|go(?:es)? into|express(?:ed)?|noted|shown|detail(?:ed|s)?|made clear|identif(?:y|ied)"
+    "|documented|announced|examined|studied|asked|investigated|decided|available|seen|determined?|included"
+    "|specific|printed|written|fixed|supplied|published)"
 )
 _SOURCE = (
     "(?:passages?|texts?|documents?|sources?|e-?mails?|mails?|messages?|minutes|article|statement|record"
-    "|report|page|notice"
-    "|rules?|form|leaflet|letters?|transcript|interview|table|list|contract|manual|excerpts?|context"
-    "|posts?|conversation|chat"
-    "|memo|log|review[s]?|act|terms|policy|recipe|guide|material|documents?|information|neither|nothing"
-    "|none|they|entry|section"
-    "|law|regulations?|thread|notes?|data|ticket|story|paper|study|abstract|invoice|brochure|plan|summary"
-    "|programme|website)"
+    "|report|page|notice|rules?|form|leaflet|letters?|transcript|interview|table|list|contract|manual"
+    "|excerpts?|context|posts?|conversation|chat|memo|log|review[s]?|act|terms|policy|recipe|guide|material"
+    "|documents?|information|neither|nothing|none|they|entry|section|law|regulations?|thread|notes?|data"
+    "|ticket|story|paper|study|abstract|invoice|brochure|plan|summary|programme|website)"
 )
 _NOT = r"(?:\b(?:not|never|cannot|nowhere|no longer)|n['\u2019]t)"
 _ABSENCE = re.compile(
@@ -65,19 +60,17 @@ _ASKING = {
     "when": (
         r"when|date|day|deadline|year|month|hours?|what time|period|by which|until",
         r"\d{1,2}(?:st|nd|rd|th)? (?:january|february|march|april|may|june|july|august|september|october"
-        r"|november|december)|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april"
-        r"|june|july"
-        r"|august|september|october|november|december|\d{4}|\d{1,2}[:.]\d\d|\d{1,2} ?[ap]\.?m|noon|midnight"
-        r"|o'clock|morning|evening|night",
+        "|november|december)|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|june"
+        r"|july|august|september|october|november|december|\d{4}|\d{1,2}[:.]\d\d|\d{1,2} ?[ap]\.?m|noon"
+        "|midnight|o'clock|morning|evening|night",
     ),
     "long": (
         r"how (?:long|soon|fast|quickly|often|old)|duration|length|time",
         r"minutes?|hours?|days?|weeks?|months?|years?|seconds?|min|h",
     ),
     "much": (
-        r"how (?:much|many|high|big|large|far|warm|cold|hot|heavy|deep|wide|tall|loud)|costs?|price|fee"
-        r"|amount"
-        r"|number|sum|temperature|rate|weight|size|age|figures?|limit|percentage|charge",
+        "how (?:much|many|high|big|large|far|warm|cold|hot|heavy|deep|wide|tall|loud)|costs?|price|fee"
+        "|amount|number|sum|temperature|rate|weight|size|age|figures?|limit|percentage|charge",
         r"\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|half|free|nothing|dozen",
     ),
     "who": (
@@ -125,42 +118,34 @@ class Absence:
     words: tuple[Word, ...]
 
 
-def absences(text: str, start: int, end: int) -> list[Absence]:
-    """Find what the characters `start` to `end` of a text say to be missing."""
-    found: list[Absence] = []
-    for match in _ABSENCE.finditer(text, start, end):
-        begin = max(text.rfind(mark, start, match.start()) + 1 for mark in ";:(\n")
-        begin = max(begin, start)
-        stops = [at for mark in ";:\n" if (at := text.find(mark, match.end(), end)) >= 0]
-        last = min(stops, default=end)
-        if found and found[-1].end >= last:
-            continue
-        for ending in _ENDINGS:
-            cut = text.find(ending, match.end(), last)
-            if cut > match.end() + 12:
-                last = cut
-        words = tuple(
-            word
-            for clause in signed_clauses(text, begin, last)
-            for word in clause.content
-            if word.base not in _IDLE
-        )
-        found.append(Absence(begin, last, words))
-    return found
+def absence_in(text: str, start: int, end: int) -> Absence | None:
+    """Find what the characters `start` to `end` of a text first say to be missing."""
+    match = _ABSENCE.search(text, start, end)
+    if match is None:
+        return None
+    begin = max(start, *(text.rfind(mark, start, match.start()) + 1 for mark in ";:(\n"))
+    last = min((at for mark in ";:\n" if (at := text.find(mark, match.end(), end)) >= 0), default=end)
+    for ending in _ENDINGS:
+        cut = text.find(ending, match.end(), last)
+        if cut > match.end() + 12:
+            last = cut
+    inside = (word for clause in signed_clauses(text, begin, last) for word in clause.content)
+    return Absence(begin, last, tuple(word for word in inside if word.base not in _IDLE))
 
 
-def compare_absence(
-    grounds: Grounds, text: str, absence: Absence
-) -> tuple[dict[str, float], Counterpart | None]:
-    """Compare what a text says to be missing with the passages: features by name, and the sentence that may
-    answer it."""
-    said = text[absence.start : absence.end]
+def compare_absence(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], Counterpart | None]:
+    """Compare what a sentence says to be missing with the passages: features by name, and the sentence of
+    these that may answer it."""
+    absence = absence_in(sentence.source, sentence.start, sentence.end)
+    if absence is None:
+        return {}, None
+    said = sentence.source[absence.start : absence.end]
     features = {"absence": 1.0, "topic n": float(len(absence.words))}
-    if not grounds.placed or not absence.words:
+    if not grounds.clauses or not absence.words:
         return features, None
     aligned = grounds.aligned(absence.words)
-    best = aligned.sentences(grounds, _SENTENCES)
-    matched = [grounds.matches(absence.words, grounds.words_of(sentence)) for sentence, _ in best]
+    best = aligned.sentences(_SENTENCES)
+    matched = [grounds.matches(absence.words, place.content) for place, _ in best]
     asked = {word.base for word in grounds.asked}
     shared = sum(
         any(relation(word.base, other) in ("same", "synonym") for other in asked) for word in absence.words
@@ -177,15 +162,14 @@ def compare_absence(
         "topic with question": float(grounds.aligned(absence.words, grounds.asked).scores.max()),
         "topic asked": shared / len(absence.words),
         "topic asked n": float(shared),
+        "answered": -1.0,
     }
-    answered, where = -1.0, None
+    answered = None
     for name, (question, answer) in _ASKED.items():
         asks = question.search(said) is not None
         features[f"asks {name}"] = float(asks)
-        for sentence, score in best:
-            if asks and score > answered and answer.search(grounds.text(sentence)):
-                answered, where = score, sentence
-    features["answered"] = answered
-    if where is None:
-        return features, None
-    return features, Counterpart(absence.start, absence.end, *grounds.sentences[where], answered)
+        for place, score in best:
+            if asks and score > features["answered"] and answer.search(place.text):
+                features["answered"] = score
+                answered = (place.passage, place.start, place.end, score)
+    return features, Counterpart(absence.start, absence.end, *answered) if answered else None

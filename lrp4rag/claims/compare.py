@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 
 from lrp4rag.claims.arithmetic import computed
 from lrp4rag.claims.claim import Claim, are_siblings, claims_of, names_in, share_name
+from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.evidence import Evidence, evidence_of
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
-from lrp4rag.claims.places import stems_of, tokens_of
+from lrp4rag.claims.lookup import Lookup
+from lrp4rag.claims.places import Place, stems_of, tokens_of
 from lrp4rag.claims.surroundings import NOTHING
 from lrp4rag.claims.value import Value, agree, comparable
-from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import number_of
 
 Status = Literal["supported", "contradicted", "unsupported", "computed"]
 Difference = Literal["number", "name", "date or unit", "subject", ""]
 Array = NDArray[np.float64]
-Span = tuple[int, int]
 
 SENTENCE, LEAD, NEIGHBOUR, PASSAGE = 0.7, 0.6, 0.4, 0.2
 """Weight of a word in the clause's sentence, its heading or head, the sentences beside, the passage."""
@@ -88,126 +88,116 @@ class Comparison:
     features: dict[str, float]
 
 
+class Presence(NamedTuple):
+    """How much of a word or a value each clause has by itself (`exact`), and with what stands around it
+    (`spread`), both (clauses,), 0 to 1; and how rare it is."""
+
+    exact: Array
+    spread: Array
+    rarity: float
+
+
 class Comparer:
     """The clauses of passages, which claims of responses to a question are compared with."""
 
-    def __init__(
-        self, question: str, passages: Sequence[str], tick: Callable[[], None] = lambda: None
-    ) -> None:
-        self.question, self.passages = question, tuple(passages)
-        self.index = Index(passages, tick)
-        self.evidence = evidence_of(passages, tick, self.index.places)
-        self._around = self.index.places[0].around if self.index.places else NOTHING
-        self._places = np.array([entry.place for entry in self.evidence], int)
-        self._passages = np.array([entry.passage for entry in self.evidence], int)
+    def __init__(self, question: str, index: Index) -> None:
+        self.index = index
+        self.around = index.places[0].around if index.places else NOTHING
+        self.evidence = list(evidence_of(index.places))
+        sentences, stems = ([getattr(entry, name) for entry in self.evidence] for name in ("place", "stems"))
+        self.lookup = Lookup(index.places, sentences, stems)
         self._shared = np.array([SENTENCE if entry.stems else 1.0 for entry in self.evidence])
         """Weight of a word in a clause's sentence: "and 38 minutes in 2021" shares all words before it."""
-        self._standing = defaultdict[str, list[int]](list)
-        self._leading = defaultdict[str, list[int]](list)
+        self._leading = Lookup(index.places, sentences, [entry.lead for entry in self.evidence]).standing
         self._families = defaultdict[str, set[str]](set)
-        for number, entry in enumerate(self.evidence):
-            for stem in entry.stems:
-                self._standing[stem].append(number)
-            for stem in entry.lead:
-                self._leading[stem].append(number)
-        for stem in (*self._standing, *self._leading):
+        for stem in self.lookup.standing:
             self._families[stem[:_LETTERS]].add(stem)
-        self._values = [
+        self.values = [
             (value, number) for number, entry in enumerate(self.evidence) for value in entry.values
         ]
-        self._presence: dict[str, Array] = {}
-        self._found: dict[tuple[str, str], Array] = {}
-        self._named: dict[str, Array] = {}
+        self._words: dict[str, Presence] = {}
+        self._of_values: dict[tuple[str, str], Presence] = {}
         self._said: dict[str, Array] = {}
         self.asked = [token.stem for token in tokens_of(question) if token.stem]
-        self.asked_values = find_values(question, self._around)
+        self.asked_values = find_values(question, self.around)
+        self.asked_names = tuple(value for value in self.asked_values if value.kind == "name")
 
-    def claims(self, response: str, sentences: Sequence[Span] | None = None) -> list[Claim]:
-        """Return the claims of a response to the question."""
-        return claims_of(response, self.question, self._around, sentences)
+    def compare(self, sentences: Iterable[Place]) -> list[Slots]:
+        """Return the slots of each sentence of a response that has a claim, in their order."""
+        by_sentence = defaultdict[Place, list[Claim]](list)
+        for claim in claims_of(sentences, self.asked_values):
+            by_sentence[claim.sentence].append(claim)
+        every, found = list[Value](), list[Slots]()
+        for claims in by_sentence.values() if self.evidence else ():
+            every += [value for claim in claims for value in claim.values]
+            found.append(Slots(self, claims, tuple(every)))
+        return found
 
-    def presence(self, stem: str) -> Array:
-        """Return how much of a word each clause has, 0 to 1: (clauses,)."""
-        if stem not in self._presence:
-            found = self._spread(self._exact(stem), self._shared)
-            for number in self._leading.get(stem, ()):
-                found[number] = max(found[number], LEAD)
-            self._presence[stem] = found
-        return self._presence[stem]
+    def word(self, stem: str) -> Presence:
+        """Return how much of a word the clauses have, or of one of its family."""
+        if stem not in self._words:
+            family = self._families.get(stem[:_LETTERS], ()) if len(stem) >= _LETTERS else ()
+            exact = self.lookup.exact(dict.fromkeys(family, FAMILY) | {stem: 1.0})
+            found = self.lookup.spread(exact, self._shared, NEIGHBOUR, PASSAGE)
+            if leading := self._leading.get(stem):
+                found = found.copy()
+                found[leading] = np.maximum(found[leading], LEAD)
+            self._words[stem] = Presence(exact, found, self._rarity(exact))
+        return self._words[stem]
 
-    def _exact(self, stem: str) -> Array:
-        exact = np.zeros(len(self.evidence))
-        if len(stem) >= _LETTERS:
-            for other in self._families.get(stem[:_LETTERS], ()):
-                exact[self._standing.get(other, [])] = FAMILY
-        exact[self._standing.get(stem, [])] = 1.0
-        return exact
-
-    def _spread(self, exact: Array, in_sentence: float | Array) -> Array:
-        """Return what clauses have by themselves, or by their sentence, its neighbours, and their passage."""
-        if not exact.any():
-            return exact
-        sentences = np.zeros(int(self._places[-1]) + 3)
-        np.maximum.at(sentences, self._places + 1, exact)
-        passages = np.zeros(int(self._passages[-1]) + 1)
-        np.maximum.at(passages, self._passages, exact)
-        of_passage = np.full(len(sentences), -1)
-        of_passage[self._places + 1] = self._passages
-        near = np.zeros(len(self.evidence))
-        for step in (0, 2):
-            beside = self._places + step
-            near = np.maximum(near, sentences[beside] * (of_passage[beside] == self._passages))
-        parts = (
-            exact,
-            in_sentence * sentences[self._places + 1],
-            NEIGHBOUR * near,
-            PASSAGE * passages[self._passages],
-        )
-        return np.asarray(np.maximum.reduce(parts))
-
-    def _standing_value(self, value: Value) -> Array:
-        """Return which clauses have a value that agrees, 0 or 1: (clauses,)."""
+    def value(self, value: Value) -> Presence:
+        """Return how much of a value the clauses have. A name is there too where the clause is said of it,
+        and no more than in the passage where it is said of another name."""
         key = value.kind, f"{value.text} {value.precision.bound} {value.noun}"
-        if key not in self._found:
-            found = np.zeros(len(self.evidence))
-            for other, number in self._values:
-                if agree(value, other):
-                    found[number] = 1.0
-                elif not found[number] and _same_number(value, other):
-                    found[number] = BARE
-            if value.kind == "name" and not found.any():  # "Riverside" in a sentence's first place
-                stems = [token.stem for token in tokens_of(value.text) if token.stem]
-                if stems:
-                    found = np.floor(np.minimum.reduce([self._exact(stem) for stem in stems]))
-            self._found[key] = found
-        return self._found[key]
+        if key not in self._of_values:
+            exact = self._agreeing(value)
+            found = self.lookup.spread(exact, OTHER_SLOT, NEIGHBOUR, PASSAGE)
+            if value.kind == "name" and exact.any():
+                said = self.said_of([value]) == 1.0
+                other = (
+                    np.array([bool(entry.subject) for entry in self.evidence], bool) & ~said & (exact == 0)
+                )
+                found = np.where(said, np.maximum(found, OF_NAME), found)
+                found = np.where(other, np.minimum(found, OF_OTHER), found)
+            self._of_values[key] = Presence(exact, found, self._rarity(exact))
+        return self._of_values[key]
+
+    def _agreeing(self, value: Value) -> Array:
+        """Return which clauses have a value that agrees: (clauses,)."""
+        found = np.zeros(len(self.evidence))
+        for other, number in self.values:
+            if agree(value, other):
+                found[number] = 1.0
+            elif not found[number] and _same_number(value, other):
+                found[number] = BARE
+        stems = () if value.kind != "name" or found.any() else stems_of(value.text)
+        if stems:  # "Riverside" in a sentence's first place
+            found = np.floor(np.minimum.reduce([self.word(stem).exact for stem in stems]))
+        return found
+
+    def _rarity(self, exact: Array) -> float:
+        return self.lookup.idf(self.lookup.having(exact > 0)) + _LEAST
 
     @cached_property
     def asked_passages(self) -> Array:
         """How much of the question's words passages have, of the best one: (passages,)."""
-        found = np.zeros(int(self._passages[-1]) + 1 if len(self._passages) else 0)
+        found = np.zeros(self.passages)
         for stem in self.asked:
-            exact = self._exact(stem)
+            exact, _, rarity = self.word(stem)
             if exact.any():
-                present = np.zeros(len(found))
-                np.maximum.at(present, self._passages, exact)
-                found += self.rarity(exact) * present
+                found += rarity * self.by_passage(exact)
         return np.asarray(found / max(float(found.max(initial=0.0)), 1e-9))
 
-    def presence_of(self, value: Value) -> Array:
-        """Return how much of a value each clause has, 0 to 1: (clauses,). A name is there too where the
-        clause is said of it, and no more than in the passage where it is said of another name."""
-        exact = self._standing_value(value)
-        if value.kind == "name" and value.text in self._named:
-            return self._named[value.text]
-        found = self._spread(exact, OTHER_SLOT)
-        if value.kind != "name" or not exact.any():
-            return found
-        said = self.said_of([value]) == 1.0
-        other = np.array([bool(entry.subject) for entry in self.evidence], bool) & ~said & (exact == 0)
-        found = np.where(said, np.maximum(found, OF_NAME), found)
-        self._named[value.text] = np.where(other, np.minimum(found, OF_OTHER), found)
-        return self._named[value.text]
+    @property
+    def passages(self) -> int:
+        """The number of passages, up to the last one with a clause."""
+        return int(self.lookup.passages[-1]) + 1 if len(self.evidence) else 0
+
+    def by_passage(self, scores: Array) -> Array:
+        """Return the highest score of the clauses of each passage: (passages,)."""
+        found = np.zeros(self.passages)
+        np.maximum.at(found, self.lookup.passages, scores)
+        return found
 
     def said_of(self, names: Sequence[Value]) -> Array:
         """Return 1 for clauses that are said of one of some names, half where only their passage is about it:
@@ -217,42 +207,16 @@ class Comparer:
             if name.text not in self._said:
                 self._said[name.text] = np.array([_fit_of_names([name], entry) for entry in self.evidence])
             found = np.maximum(found, self._said[name.text])
-        return np.asarray(found)
-
-    def rarity(self, exact: Array) -> float:
-        """Return how rare something is that so many sentences have."""
-        sentences = len(set(self._places[exact > 0].tolist()))
-        return math.log((len(self.index.places) + 1) / (sentences + 0.5)) + _LEAST
-
-    def compare(self, response: str, sentences: Sequence[Span] | None = None) -> list[Slots]:
-        """Return the slots of each sentence of a response that has a claim, in their order."""
-        claims = self.claims(response, sentences)
-        by_sentence = defaultdict[Span, list[Claim]](list)
-        for claim in claims:
-            by_sentence[claim.sentence].append(claim)
-        every = [value for claim in claims for value in claim.values]
-        groups = by_sentence.values() if self.evidence else ()
-        return [Slots(self, group, response, every) for group in groups]
-
-    def retrieve(self, claim: Claim, most: int = 5) -> list[tuple[Evidence, float]]:
-        """Return the clauses of the passages that say most of a claim, the best first, and how much of its
-        words, values and subject, weighted by rarity, they have: 0 to 1."""
-        if not self.evidence:
-            return []
-        scores = Slots(self, [claim], "", claim.values).wide
-        order = np.argsort(-scores, kind="stable")[:most]
-        return [(self.evidence[k], float(scores[k])) for k in order if scores[k] > 0]
+        return found
 
 
 class Slots:
-    """The terms of a sentence's claims, and how well the clauses of passages fit the slot of each."""
+    """The terms of a sentence's claims, and how well the clauses of passages fit the slot of each; `every`
+    are the values of the response so far."""
 
-    def __init__(
-        self, comparer: Comparer, claims: Sequence[Claim], response: str, every: Sequence[Value]
-    ) -> None:
+    def __init__(self, comparer: Comparer, claims: Sequence[Claim], every: Sequence[Value]) -> None:
         self.comparer, self.claims, self.every = comparer, claims, every
         self.sentence = claims[0].sentence
-        self.text = response[slice(*self.sentence)] if response else claims[0].text
         terms = [
             *(
                 Term(item.start, item.end, k, "", item)
@@ -266,18 +230,15 @@ class Slots:
             ),
         ]
         self.terms = sorted(terms, key=lambda term: term.start)
-        self.exact = [
-            comparer._exact(term.stem) if term.value is None else comparer._standing_value(term.value)
+        present = [
+            comparer.word(term.stem) if term.value is None else comparer.value(term.value)
             for term in self.terms
         ]
-        self.rarities = np.array([comparer.rarity(exact) for exact in self.exact])
-        self.known = np.array([bool(exact.any()) for exact in self.exact], bool)
-        self.presences = np.array(
-            [
-                comparer.presence(term.stem) if term.value is None else comparer.presence_of(term.value)
-                for term in self.terms
-            ]
-        ).reshape(len(self.terms), len(comparer.evidence))
+        shape = len(self.terms), len(comparer.evidence)
+        self.exact = np.array([presence.exact for presence in present]).reshape(shape)
+        self.presences = np.array([presence.spread for presence in present]).reshape(shape)
+        self.rarities = np.array([presence.rarity for presence in present])
+        self.known = np.asarray(self.exact.any(1))
         self.context, self.context_weight = self._context()
 
     def _context(self) -> tuple[Array, float]:
@@ -287,17 +248,12 @@ class Slots:
         subject = self.claims[0].subject
         names = subject.names if subject.origin in ("before", "question") else ()
         inside = {term.stem for term in self.terms}
-        parts = [(SUBJECT, comparer._standing_value(name), comparer.presence_of(name)) for name in names]
-        parts += [
-            (ASKED, comparer._exact(stem), comparer.presence(stem))
-            for stem in comparer.asked
-            if stem not in inside
-        ]
-        for weight, exact, presence in parts:
-            if exact.any():
-                rare = weight * comparer.rarity(exact)
-                total += rare
-                found += rare * presence
+        parts = [(SUBJECT, comparer.value(name)) for name in names]
+        parts += [(ASKED, comparer.word(stem)) for stem in comparer.asked if stem not in inside]
+        for weight, presence in parts:
+            if presence.exact.any():
+                total += weight * presence.rarity
+                found += weight * presence.rarity * presence.spread
         return found, total
 
     def _fits(self, kernel: Array) -> Array:
@@ -359,8 +315,12 @@ class Slots:
             "last": float(k == len(self.terms) - 1),
             "values": float(sum(other.value is not None for other in self.terms)),
             "at home": float(agreeing[home]),
-            "in home sentence": float(agreeing[comparer._places == comparer._places[home]].any()),
-            "in home passage": float(agreeing[comparer._passages == comparer._passages[home]].any()),
+            "in home sentence": float(
+                agreeing[comparer.lookup.sentences == comparer.lookup.sentences[home]].any()
+            ),
+            "in home passage": float(
+                agreeing[comparer.lookup.passages == comparer.lookup.passages[home]].any()
+            ),
         }
         best: dict[str, int] = {}
         for name, fits in (("near", self.near[k]), ("around", self.around[k])):
@@ -392,7 +352,7 @@ class Slots:
     def _rivals(self, value: Value, agreeing: NDArray[np.bool_]) -> list[tuple[Value, int]]:
         """Return values in the place of one, where their clause does not have it too."""
         found = []
-        for other, number in self.comparer._values:  # of one value, a clause with it has no rival
+        for other, number in self.comparer.values:  # of one value, a clause with it has no rival
             if not agreeing[number] and comparable(value, other):
                 if value.kind == "name" and (value.unit == "code") != (other.unit == "code"):
                     continue
@@ -436,8 +396,8 @@ class Slots:
         for name, number in (("own", own), ("rival", rival[1] if rival else None)):
             share = passage = math.nan
             if number is not None and others:
-                sentence = comparer._places == comparer._places[number]
-                of_passage = comparer._passages == comparer._passages[number]
+                sentence = comparer.lookup.sentences == comparer.lookup.sentences[number]
+                of_passage = comparer.lookup.passages == comparer.lookup.passages[number]
                 share = sum(bool(other[sentence].any()) for other in others) / len(others)
                 passage = sum(bool(other[of_passage].any()) for other in others) / len(others)
             found |= {f"together {name}": share, f"together in passage {name}": passage}
@@ -448,7 +408,7 @@ class Slots:
         `name` tells it from others."""
         claim = self.claims[self.terms[k].clause]
         names = tuple(other for other in claim.subject.names if other != self.terms[k].value)
-        asked = tuple(value for value in self.comparer.asked_values if value.kind == "name")
+        asked = self.comparer.asked_names
         if entry is None:
             return dict.fromkeys(
                 (f"{part} {name}" for part in ("subject", "sibling", "asked", "away")), math.nan
@@ -466,11 +426,10 @@ class Slots:
         return float((kernel * self.known).sum() / max(kernel.sum(), 1e-9))
 
     def _computed(self, value: Value) -> bool:
-        index = self.comparer.index
-        words = content_words(self.text)
-        moved = value.shifted(-self.sentence[0])
-        similarities = index.similarities(words) if words else [0.0] * len(index.places)
-        return computed(moved, self.text, self.comparer.passages, index, similarities) is not None
+        index, sentence = self.comparer.index, self.sentence
+        similarities = index.similarities(sentence.words) if sentence.words else [0.0] * len(index.places)
+        moved = value.shifted(-sentence.start)
+        return computed(moved, sentence.text, index.texts, index, similarities) is not None
 
     def _decided(
         self,
@@ -505,55 +464,10 @@ class Slots:
             term.start, term.end, value.text, value.kind, status, difference, passage, span, text, features
         )
 
-    def words(self) -> list[tuple[Term, dict[str, float]]]:
-        """Return the words with content outside of values that the passages have, and features of how far
-        from the slot of each they have it: of names in small letters, such as "the tram"."""
-        return [
-            (term, self._of_word(k))
-            for k, term in enumerate(self.terms)
-            if term.value is None and self.known[k]
-        ]
-
-    def _of_word(self, k: int) -> dict[str, float]:
-        comparer = self.comparer
-        agreeing = self.exact[k] > 0
-        own = int(np.argmax(np.where(agreeing, self.near[k], -1.0)))
-        home = int(np.argmax(self.near[k]))
-        free = comparer.evidence[home].stems - self._stems - set(comparer.asked)
-        rarities = sorted((comparer.rarity(comparer._exact(stem)) for stem in free), reverse=True)
-        beside = [other for other in (k - 1, k + 1) if 0 <= other < len(self.terms) and self.known[other]]
-        away = [self._behind[other] for other in beside]
-        together = [float(self.exact[other][own] > 0) for other in beside]
-        return {
-            "agreeing": float(agreeing.sum()),
-            "known": float(self.exact[k].max()),
-            "asked": float(self.terms[k].stem in comparer.asked),
-            "rarity": float(self.rarities[k]),
-            "words known": self._share_known(k),
-            "near fit": float(self.near[k, own]),
-            "near home": float(self.near[k, home]),
-            "near behind": float(self._behind[k]),
-            "near rank": float((self.near[k] > self.near[k, own] + 1e-9).sum()),
-            "around behind": float(self.around[k].max() - (self.around[k] * agreeing).max()),
-            "in home sentence": float(agreeing[comparer._places == comparer._places[home]].any()),
-            "in home passage": float(agreeing[comparer._passages == comparer._passages[home]].any()),
-            "free words": float(len(free)),
-            "free rarity": rarities[0] if rarities else 0.0,
-            "behind beside": max(away, default=math.nan),
-            "together beside": max(together, default=math.nan),
-            "last": float(k == len(self.terms) - 1),
-            **self._subject_of("own", k, comparer.evidence[own]),
-        }
-
-    @cached_property
-    def _stems(self) -> frozenset[str]:
-        return stems_of(self.text)
-
     @cached_property
     def _behind(self) -> Array:
         """How much better than the places that have a term others fit its slot: (terms,)."""
-        stands = np.array([exact > 0 for exact in self.exact]).reshape(self.near.shape)
-        return np.asarray(self.near.max(1) - (self.near * stands).max(1))
+        return np.asarray(self.near.max(1) - (self.near * (self.exact > 0)).max(1))
 
     def clauses(self) -> dict[str, float]:
         """Return of the sentence's words and clauses how many the passages lack, how far the words stand from
@@ -584,28 +498,24 @@ class Slots:
         """Return of what the passages say the sentence: whether that is the claim's subject and what the
         question asks for, and whether the `others` of the response rest on the same passage."""
         comparer = self.comparer
-        scores = (
-            self._fits(np.ones((1, len(self.terms))))[0] if self.terms else np.zeros(len(comparer.evidence))
-        )
+        scores = self.wide
         best = int(np.argmax(scores))
         entry = comparer.evidence[best]
         names = tuple({id(name): name for claim in self.claims for name in claim.subject.names}.values())
-        asked = tuple(value for value in comparer.asked_values if value.kind == "name")
-        passages = np.zeros(int(comparer._passages[-1]) + 1)
-        np.maximum.at(passages, comparer._passages, scores)
+        asked, passages = comparer.asked_names, comparer.by_passage(scores)
         fits, of_asked = comparer.said_of(names), comparer.said_of(asked)
         bare = self._bare
         home = int(np.argmax(bare)) if len(bare) else 0
         question = comparer.asked_passages
         rest = [other for other in others if other is not self]
         share = np.mean([other.passages for other in rest], axis=0) if rest else question
-        at_best, at_home = comparer._passages[best], comparer._passages[home]
+        at_best, at_home = comparer.lookup.passages[best], comparer.lookup.passages[home]
         found = {
             "best": float(scores[best]),
             "best elsewhere": float(np.delete(passages, at_best).max()) if len(passages) > 1 else 0.0,
             "bare best": float(bare[home]),
             "names": float(len(names)),
-            "names unknown": float(sum(not comparer._standing_value(name).any() for name in names)),
+            "names unknown": float(sum(not comparer.value(name).exact.any() for name in names)),
             "subject at best": _fit_of_names(names, entry),
             "subject at home": float(fits[home]),
             "asked at best": _fit_of_names(asked, entry),
@@ -636,6 +546,11 @@ class Slots:
         found["subject of home is unknown"] = float(bool(subject) and not share_name(subject, mine))
         return found
 
+    @property
+    def home(self) -> Evidence | None:
+        """The clause of the passages that says most of the sentence, without its subject and the question."""
+        return self.comparer.evidence[int(np.argmax(self._bare))] if self.comparer.evidence else None
+
     @cached_property
     def _bare(self) -> Array:
         """How much of the sentence clauses say, without its subject and the question: (clauses,)."""
@@ -650,8 +565,7 @@ class Slots:
     @cached_property
     def passages(self) -> Array:
         """How much of the sentence passages say, of the best one: (passages,)."""
-        found = np.zeros(int(self.comparer._passages[-1]) + 1)
-        np.maximum.at(found, self.comparer._passages, self.wide)
+        found = self.comparer.by_passage(self.wide)
         return np.asarray(found / max(float(found.max()), 1e-9))
 
 

@@ -1,12 +1,14 @@
-"""Conditions of a statement, "unless …", "subject to …", "within 30 days …", and what they are of."""
+"""Conditions, "unless …", "subject to …", "within 30 days …": their kinds, and what they are of."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims.clauses import Span
+from lrp4rag.claims.signed import Word, signed_clauses
 from lrp4rag.claims.verbs import ADVERBS, FINITE, PLAIN
 from lrp4rag.claims.words import content_words
 
@@ -17,15 +19,13 @@ _PERMISSION = (
 _SIGN = re.compile(
     r"\b(?:"
     # They make a condition of what follows, whatever is said.
-    r"(?P<strong>unless|only (?:if|when|where|after|with|on|for|to|in|by|once|upon)|if and only if|subject to"
-    r"|(?:provided|providing|on (?:the )?condition)"
-    r"(?: that\b|(?=,? (?:you|they|it|the|he|she|we|an?|all|no)\b))"
-    r"|except(?:ing)?|excluding|excludes?|(?:apart|aside) from|other than|with the exception of"
-    r"|(?:as|so) long as|(?:contingent|conditional|dependent|depending) (?:up)?on|must first"
-    r"|(?:is|are) not (?:valid|available) \w+|cannot be"
-    r"|(?:do|does|is|are|may|must|can|will)(?: not|n['\u2019]t|not) (?:apply|be|include|cover|valid)\w*"
-    r"|(?:and|or|but|it|they|which|this) (?:may|can) be "
-    r"(?:extended|renewed|prolonged|revoked|withdrawn|suspended|reduced|shortened|refused))"
+    "(?P<strong>unless|only (?:if|when|where|after|with|on|for|to|in|by|once|upon)|if and only if|subject to"
+    r"|(?:provided|providing|on (?:the )?condition)(?: that\b|(?=,? (?:you|they|it|the|he|she|we|an?|all"
+    r"|no)\b))|except(?:ing)?|excluding|excludes?|(?:apart|aside) from|other than|with the exception of|(?:as"
+    "|so) long as|(?:contingent|conditional|dependent|depending) (?:up)?on|must first|(?:is"
+    r"|are) not (?:valid|available) \w+|cannot be|(?:do|does|is|are|may|must|can|will)(?: not|n['\u2019]t"
+    r"|not) (?:apply|be|include|cover|valid)\w*|(?:and|or|but|it|they|which|this) (?:may|can) be (?:extended"
+    "|renewed|prolonged|revoked|withdrawn|suspended|reduced|shortened|refused))"
     # They do so where something is granted or ordered.
     r"|(?P<new>if|when|where|whenever"
     r"|once (?:the|an?|you|they|it|he|she|we|your|their|all|each|this|\w{1,20} (?:is|are|has|have)))"
@@ -49,6 +49,91 @@ _ORDERS = re.compile(r"\b(?:must|requires?|required|needs?|ha(?:s|ve) to|only|no
 _COORDINATION = re.compile(r";\s+|,\s+(?:and|but|while|whereas)\s+", re.IGNORECASE)
 _PREDICATE = re.compile(r"\b(?:and|or)\s+([\w'\u2019-]+)", re.IGNORECASE)
 _WORD = re.compile(r"[\w'\u2019-]+")
+
+
+_TIMES = (
+    r"(?! (?:few |other |second |single )?(?:years?|months?|weeks?|days?|hours?|minutes?|mornings?|evenings?"
+    r"|nights?|times?|round|over|in all|of (?:them|these|which))\b)"
+)
+"""Behind "every": a rate or a time, which widens nothing."""
+_WIDENING = {
+    "even": "even (?:if|when|though|without|after|before|for|on|in|to|at)|whether or not|regardless"
+    "|no matter|whatever|however (?:old|long|much|many|far|big|large|late|small|high)|irrespective"
+    r"|all the same|(?:not|nor) even|with or without|or not\b|or no \w{1,20}",
+    "case": "in (?:any|every|each|all) (?:case|event|circumstance)s?|always|automatically"
+    "|without (?:any )?(?:exception|condition|limit|reservation|restriction)s?|unconditionally|at any time"
+    "|at all times|for good|in all|of (?:any|every) kind|no conditions?|under all circumstances|anyway"
+    "|unlimited|at will|freely|for ?ever|permanently|by any(?:one|body)|wherever|whenever|however|any (?:age"
+    "|time|day|amount|number|speed|size)",
+    "all": rf"(?:all|every|each|any){_TIMES}|everyone|everybody|anyone|anybody|everything|anything|everywhere"
+    r"|anywhere|whoever|entire(?:ly)?|whole|both|no matter",
+    "too": r"includ(?:ing|ed|es?)|also|too|as well(?: as)?|even|and every(?:thing|body|one) else|likewise"
+    r"|just as|equally|same",
+}
+_LIMITING = {
+    "exception": r"unless|except(?:ing)?|apart from|aside from|other than|with the exception of|excluding"
+    r"|save for|but not|not (?:for|on|in|at|to|if|when)|without",
+    "only": r"only|solely|exclusively|merely|nothing but|just",
+    "if": "if|provided(?: that)?|providing|as long as|so long as|on condition|in (?:the )?case|subject to"
+    "|should|depending on|assuming|given that|whoever|anyone who|those who|people who|who|whose",
+    "when": r"when|whenever|once|while|where|during|outside|upon|as soon as",
+    "time": "until|till|before|after|within|by|from|since|at the latest|at the earliest|no later than"
+    "|later than|first|in advance|beforehand",
+    "limit": "up to|at most|at least|no more than|not more than|less than|more than|fewer than|under|over"
+    "|above|below|maximum|minimum|limited to|(?:no|not) (?:longer|older|younger) than|or (?:more|less|older"
+    "|younger|below|above)|at the most|between",
+    "with": r"with|for|on|in(?: the)? case of|against",
+    "mostly": "usually|normally|generally|mostly|most|often|sometimes|certain|some|partly|may|might"
+    "|in principle|ordinary|perhaps|probably",
+}
+WIDENERS = {kind: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for kind, words in _WIDENING.items()}
+LIMITS = {kind: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for kind, words in _LIMITING.items()}
+_ENDING = re.compile(r"[;:()\n,]|(?<=[.!?])\s|\bbut\b|\bwhile\b", re.IGNORECASE)
+_BEGINNING = re.compile(
+    r"\b(?P<wide>(?:even|also) (?:if|when|though|without|after|before|for|on|with)|with or without"
+    r"|whether or not|whether|regardless of|no matter|including|included|whatever|however)\b"
+    r"|\b(?P<never>unless|except(?: for)?|apart from|with the exception of|excluding|other than|but not"
+    r"|not if|without|not (?:for|on|in|at|when))\b|\b(?P<only>only (?:if|when|once|for|with|after|where|on|in"
+    r"|to|at|by|from|until|before)|only|nobody but)\b|\b(?P<need>if|provided(?: that)?|as long as|so long as"
+    "|on condition that|when|whenever|once|where|should|in case of|those who|people who|who|subject to|with"
+    r"|for)\b|\b(?P<before>before|until|till|by|prior to|in advance|beforehand)\b|\b(?P<after>after|from"
+    r"|since|afterwards|later)\b|\b(?P<most>up to|at most|no more than|not more than|less than|fewer than"
+    r"|under|below|within|maximum)\b|\b(?P<least>at least|no less than|more than|over|above|minimum"
+    r"|beyond)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """Characters `start` to `end` of a text: a condition, its `kind`, the content words in it, and whether it
+    has a denial inside."""
+
+    start: int
+    end: int
+    kind: str
+    words: tuple[Word, ...]
+    is_denied: bool
+
+
+def kinds(patterns: Mapping[str, re.Pattern[str]], text: str, start: int, end: int) -> frozenset[str]:
+    """Return the kinds of which the characters `start` to `end` of a text have a word."""
+    return frozenset(kind for kind, pattern in patterns.items() if pattern.search(text, start, end))
+
+
+def restrictions(text: str, start: int, end: int) -> tuple[Restriction, ...]:
+    """Return the conditions in the characters `start` to `end` of a text; each ends with its clause, or where
+    the next begins."""
+    found = []
+    signs = list(_BEGINNING.finditer(text, start, end))
+    borders = [match.start() for match in _ENDING.finditer(text, start, end)]
+    for sign, following in zip(signs, [*(match.start() for match in signs[1:]), end], strict=False):
+        last = min([following, *(border for border in borders if border > sign.end())])
+        inner = list(signed_clauses(text, sign.end(), last))
+        if words := tuple(word for clause in inner for word in clause.content):
+            denied = math.prod(clause.sign for clause in inner) < 0
+            found.append(Restriction(sign.start(), last, str(sign.lastgroup), words, denied))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

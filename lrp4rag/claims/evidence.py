@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lrp4rag.claims.claim import names_in, parts_of
+from lrp4rag.claims.claim import names_in
 from lrp4rag.claims.find import find_values
-from lrp4rag.claims.places import Place, places_of, stems_of
+from lrp4rag.claims.places import Place, stems_of
 from lrp4rag.claims.value import Value
 
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -40,24 +40,15 @@ class Evidence:
     about: tuple[Value, ...]
 
 
-def evidence_of(
-    passages: Sequence[str], tick: Callable[[], None] = lambda: None, places: Sequence[Place] | None = None
-) -> list[Evidence]:
-    """Return the clauses of passages, and of their tables the cells, in their order. `tick` is called for
-    each sentence, and may raise; `places` are their sentences, where these are known."""
-    places = places_of(passages, tick) if places is None else places
-    return list(_of_places(places))
-
-
-def _of_places(places: Sequence[Place]) -> Iterator[Evidence]:
+def evidence_of(places: Iterable[Place]) -> Iterator[Evidence]:
+    """Yield the clauses of the sentences of passages, and of their tables the cells, in their order."""
     passage, header = -1, list[str]()
     about: tuple[Value, ...] = ()
     latest: tuple[Value, ...] = ()
-    heading = ""
+    heading: Place | None = None
     for number, place in enumerate(places):
         if place.passage != passage:
-            passage, about, header, latest = place.passage, (), [], ()
-            heading = ""
+            passage, about, header, latest, heading = place.passage, (), [], (), None
         names = names_in(place.own_values)
         if not about and (place.is_heading or place.start < _BEGINNING):
             about = names[:1]
@@ -70,11 +61,11 @@ def _of_places(places: Sequence[Place]) -> Iterator[Evidence]:
             continue
         header = []
         if place.is_heading and not _ITEM.match(place.text):
-            heading = place.text
-        lead = names_in(find_values(heading, place.around)) if heading else ()
-        leading = place.lead_stems | stems_of(heading)
+            heading = place
+        lead = names_in(heading.own_values) if heading else ()
+        leading = place.lead_stems | (heading.stems if heading else frozenset())
         inherited = (latest if place.points_back else ()) or lead or about
-        for start, end, values, tokens in parts_of(place.text, place.around):
+        for start, end, values, tokens in place.parts:
             own = names_in(values)
             stems = frozenset(token.stem for token in tokens) | _stems_of_names(values)
             yield Evidence(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.index import Index
 from lrp4rag.claims.lexicon import related_words
+from lrp4rag.claims.lookup import Lookup
+from lrp4rag.claims.places import Place
 from lrp4rag.claims.signed import Clause, Word, signed_clauses
 from lrp4rag.claims.words import stem
-from lrp4rag.util.sentences import sentences_in
-
-Found = TypeVar("Found")
 
 STRENGTH = {"same": 1.0, "synonym": 0.7, "opposite": 0.7}
 """How much of a word one of the same stem, of the same sense, and of the opposite sense has."""
@@ -26,15 +24,6 @@ one."""
 CONTEXT = 0.33
 """Weight of the words of a claim's other clauses."""
 _LEAST = 0.1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Placed:
-    """A clause of a passage, and the number of its sentence over all passages."""
-
-    passage: int
-    sentence: int
-    clause: Clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,55 +58,48 @@ class Counterpart:
 class Alignment:
     """The clauses of passages by how much of a claim's clause they say: `scores` (clauses,), 0 to 1, and the
     same of the words that any passage has (`known`); the share of the weight of those that none has
-    (`missing`); and the numbers of the clauses, the best first."""
+    (`missing`); the numbers of the clauses, the best first, and the sentence of each of these."""
 
     scores: NDArray[np.float64]
     known: NDArray[np.float64]
     missing: float
-    order: tuple[int, ...]
+    order: Sequence[int]
+    places: Sequence[Place]
 
-    def sentences(self, grounds: Grounds, most: int) -> list[tuple[int, float]]:
+    def sentences(self, most: int) -> list[tuple[Place, float]]:
         """Return the best sentences that have a word, at most so many, and the `known` of each."""
-        best: dict[int, float] = {}
-        for place in self.order:
-            if len(best) == most or self.known[place] <= 0:
+        best: dict[Place, float] = {}
+        for clause, place in zip(self.order, self.places, strict=True):
+            if len(best) == most or self.known[clause] <= 0:
                 break
-            best.setdefault(grounds.placed[place].sentence, float(self.known[place]))
+            best.setdefault(place, float(self.known[clause]))
         return list(best.items())
 
 
 class Grounds:
-    """The clauses of passages, and the words of the question that they are to answer."""
+    """The clauses of the sentences of passages, and the words of the question that they are to answer."""
 
-    def __init__(self, question: str, passages: Sequence[str]) -> None:
-        self.passages = tuple(passages)
-        self.sentences: list[tuple[int, int, int]] = []
-        """Passage, start and end of each sentence."""
-        self.placed: list[Placed] = []
-        self.of_sentence = defaultdict[int, list[int]](list)
-        for number, passage in enumerate(passages):
-            for start, end in sentences_in(passage):
-                for clause in signed_clauses(passage, start, end):
-                    self.of_sentence[len(self.sentences)].append(len(self.placed))
-                    self.placed.append(Placed(number, len(self.sentences), clause))
-                self.sentences.append((number, start, end))
-        self._standing = defaultdict[str, list[int]](list)
+    def __init__(self, question: str, index: Index) -> None:
+        self._places = index.places
+        pairs = [(number, clause) for number, place in enumerate(index.places) for clause in place.clauses]
+        self.clauses: list[Clause] = [clause for _, clause in pairs]
+        words = ([word.base for word in clause.content] for clause in self.clauses)
+        self._lookup = Lookup(index.places, (number for number, _ in pairs), words)
         self._by_stem = defaultdict[str, set[str]](set)
-        for number, placed in enumerate(self.placed):
-            for word in placed.clause.content:
-                self._standing[word.base].append(number)
-                self._by_stem[stem(word.base)].add(word.base)
-        self._sentence_of = np.array([placed.sentence for placed in self.placed], int)
-        self._passage_of = np.array([placed.passage for placed in self.placed], int)
+        for base in self._lookup.standing:
+            self._by_stem[stem(base)].add(base)
+        self._rarities: dict[str, float] = {}
         self._related: dict[str, dict[str, float]] = {}
+        self._presence: dict[str, NDArray[np.float64]] = {}
         self._aligned: dict[tuple[frozenset[str], frozenset[str]], Alignment] = {}
-        self._found: dict[tuple[object, int], object] = {}
         self.asked = tuple(word for clause in signed_clauses(question) for word in clause.content)
 
     def rarity(self, base: str) -> float:
         """Inverse document frequency over sentences; of a word that none has, that of the rarest."""
-        sentences = {int(self._sentence_of[place]) for place in self._standing.get(base, ())}
-        return math.log((len(self.sentences) + 1) / (max(len(sentences), 1) + 0.5)) + _LEAST
+        if base not in self._rarities:
+            having = self._lookup.having(self._lookup.standing.get(base, ()))
+            self._rarities[base] = self._lookup.idf(max(having, 1)) + _LEAST
+        return self._rarities[base]
 
     def weight(self, base: str) -> float:
         """Return the rarity of the rarest word of the passages in a word's place, its own where none is."""
@@ -128,60 +110,45 @@ class Grounds:
         if base not in self._related:
             found = dict.fromkeys(self._by_stem.get(stem(base), ()), STRENGTH["same"])
             for other, kind in related_words(base).items():
-                if other in self._standing and other != base:
+                if other in self._lookup.standing and other != base:
                     strength = -STRENGTH[kind] if kind == "opposite" else found.get(other, STRENGTH[kind])
                     found[other] = strength
             self._related[base] = found
         return self._related[base]
 
-    def aligned(self, words: Collection[Word], context: Collection[Word] = ()) -> Alignment:
+    def aligned(self, words: Iterable[Word], context: Iterable[Word] = ()) -> Alignment:
         """Align the words of a clause; `context` are others of its sentence."""
         key = frozenset(word.base for word in words), frozenset(word.base for word in context)
         if key not in self._aligned:
             self._aligned[key] = self._align(*key)
         return self._aligned[key]
 
-    def _align(self, words: frozenset[str], context: frozenset[str]) -> Alignment:
-        scores = np.zeros(len(self.placed))
+    def _align(self, words: Collection[str], context: Collection[str]) -> Alignment:
+        scores = np.zeros(len(self.clauses))
         total = missing = 0.0
         weighted = [(base, 1.0) for base in sorted(words)] + [(base, CONTEXT) for base in sorted(context)]
         for base, share in weighted:
             weight = share * self.weight(base)
             total += weight
-            if related := self.related(base):
-                scores += weight * self._presence(related)
+            if self.related(base):
+                scores += weight * self.presence(base)
             else:
                 missing += weight
         total = max(total, 1e-9)
         known = scores / max(total - missing, 1e-9)
-        order = tuple(int(place) for place in np.argsort(-scores, kind="stable"))
-        return Alignment(scores / total, known, missing / total, order)
+        order = np.argsort(-scores, kind="stable")
+        places = [self._places[sentence] for sentence in self._lookup.sentences[order].tolist()]
+        return Alignment(scores / total, known, missing / total, order.tolist(), places)
 
-    def _presence(self, related: dict[str, float]) -> NDArray[np.float64]:
-        """Return how much of a word each clause has, given those in its place: (clauses,)."""
-        presence = np.zeros(len(self.placed))
-        for other, strength in related.items():
-            for place in self._standing[other]:
-                presence[place] = max(presence[place], abs(strength))
-        by_sentence = np.zeros(len(self.sentences))
-        np.maximum.at(by_sentence, self._sentence_of, presence)
-        passage_of = np.array([passage for passage, *_ in self.sentences])
-        same = passage_of[1:] == passage_of[:-1]
-        beside = np.zeros(len(self.sentences))
-        beside[1:] = np.where(same, by_sentence[:-1], 0)
-        beside[:-1] = np.maximum(beside[:-1], np.where(same, by_sentence[1:], 0))
-        first = np.concatenate(([True], ~same))
-        titles = np.zeros(len(self.passages))
-        titles[passage_of[first]] = by_sentence[first]
-        wide = np.maximum(SENTENCE * by_sentence, NEIGHBOUR * beside)[self._sentence_of]
-        spread: NDArray[np.float64] = np.maximum(np.maximum(presence, wide), TITLE * titles[self._passage_of])
-        return spread
+    def presence(self, base: str) -> NDArray[np.float64]:
+        """Return how much of a word, or of one in its place, each clause has: (clauses,)."""
+        if base not in self._presence:
+            strengths = {other: abs(strength) for other, strength in self.related(base).items()}
+            exact = self._lookup.exact(strengths)
+            self._presence[base] = self._lookup.spread(exact, SENTENCE, NEIGHBOUR, TITLE, "first")
+        return self._presence[base]
 
-    def words_of(self, sentence: int) -> list[Word]:
-        """Return the content words of a sentence of the passages."""
-        return [word for place in self.of_sentence[sentence] for word in self.placed[place].clause.content]
-
-    def matches(self, words: Sequence[Word], others: Sequence[Word]) -> list[Match]:
+    def matches(self, words: Iterable[Word], others: Sequence[Word]) -> list[Match]:
         """Match words of a claim, each with that of the passages' words which is most in its place."""
         found = []
         for word in words:
@@ -191,16 +158,3 @@ class Grounds:
                 strength, other = max(pairs, key=lambda pair: abs(pair[0]))
                 found.append(Match(word, other, abs(strength) * self.rarity(other.base), strength < 0))
         return found
-
-    def found(self, find: Callable[[str, int, int], Found], sentence: int) -> Found:
-        """Return what `find` finds in a sentence (a text and its characters there), looked for once."""
-        key = (find, sentence)
-        if key not in self._found:
-            passage, start, end = self.sentences[sentence]
-            self._found[key] = find(self.passages[passage], start, end)
-        return self._found[key]  # type: ignore[return-value]
-
-    def text(self, sentence: int) -> str:
-        """Return the text of a sentence of the passages."""
-        passage, start, end = self.sentences[sentence]
-        return self.passages[passage][start:end]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from lrp4rag.claims.lookup import Lookup
 from lrp4rag.claims.places import Place, places_of
 from lrp4rag.claims.polarity import opposed
 from lrp4rag.claims.value import Value, agree, comparable
@@ -35,7 +36,7 @@ class Occurrence:
     similarity: float
 
 
-class Index:
+class Index(Lookup):
     """The sentences of passages, and how rare their words are among them; `words` are those of a place."""
 
     def __init__(
@@ -44,15 +45,13 @@ class Index:
         tick: Callable[[], None] = lambda: None,
         words: Callable[[Place], Iterable[str]] = attrgetter("words"),
     ) -> None:
-        self._words, self.places = words, places_of(passages, tick)
-        self._standing = defaultdict[str, list[int]](list)
-        for number, place in enumerate(self.places):
-            for word in words(place):
-                self._standing[word].append(number)
+        self.texts, self._words = tuple(passages), words
+        places = places_of(passages, tick)
+        super().__init__(places, range(len(places)), map(words, places))
 
     def rarity(self, word: str) -> float:
         """Inverse document frequency over sentences; highest for a word that no passage has."""
-        return math.log((len(self.places) + 1) / (len(self._standing.get(word, ())) + 0.5))
+        return self.idf(len(self.standing.get(word, ())))
 
     def similarities(self, words: Iterable[str]) -> list[float]:
         """Return the proportion of the content words that each place has, 0 to 1, weighted by rarity; its
@@ -74,7 +73,7 @@ class Index:
         total = sum(wanted.values())
         shares: dict[int, float] = defaultdict(float)
         for word, weight in wanted.items():
-            for number in self._standing.get(word, ())[:FREQUENT]:
+            for number in self.standing.get(word, ())[:FREQUENT]:
                 shares[number] += weight / total
         return shares
 
@@ -139,7 +138,7 @@ class Index:
 
     def _presence(self, word: str) -> dict[int, float]:
         """Return how much of a word the places have that have it, or a neighbour in their passage."""
-        standing = self._standing.get(word, ())
+        standing = self.standing.get(word, ())
         near = (neighbour for number in standing for neighbour in self.beside(number))
         return dict.fromkeys(near, NEIGHBOUR) | dict.fromkeys(standing, 1.0)
 

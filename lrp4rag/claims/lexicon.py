@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Iterable
 from importlib import resources
 from typing import Literal
 
@@ -23,7 +23,6 @@ _ENDINGS = (
 )  # fmt: skip
 _DENYING = ("un", "in", "im", "non-", "non", "dis", "ir", "il")
 """Beginnings that make a word's opposite."""
-_stem = functools.lru_cache(maxsize=20_000)(stem)
 
 
 @functools.cache
@@ -84,12 +83,16 @@ def related_words(word: str) -> dict[str, Relation]:
     return opposites | _table()[0].get(word, {})
 
 
-def have_sense(words: Collection[str], base: str) -> bool:
-    """Say whether a base form is related to one of others: of its stem, of its sense, or opposite."""
-    if base in words or not related_words(base).keys().isdisjoint(words):
-        return True
-    own = _stem(base)
-    return any(_stem(word) == own for word in words)
+class Senses:
+    """The senses of some base forms."""
+
+    def __init__(self, bases: Iterable[str]) -> None:
+        self._bases = frozenset(bases)
+        self._stems = frozenset(map(stem, self._bases))
+
+    def __contains__(self, base: str) -> bool:
+        """Say whether a base form is related to one of them: of its stem, of its sense, or opposite."""
+        return stem(base) in self._stems or not related_words(base).keys().isdisjoint(self._bases)
 
 
 def relation(first: str, second: str) -> Relation:
@@ -97,6 +100,6 @@ def relation(first: str, second: str) -> Relation:
     if first == second:
         return "same"
     found = related_words(first).get(second, "")
-    if found != "opposite" and _stem(first) == _stem(second):
+    if found != "opposite" and stem(first) == stem(second):
         return "same"
     return found

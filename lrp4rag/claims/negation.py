@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.grounds import Counterpart, Grounds
-from lrp4rag.claims.poles import DIMENSIONS, Pole, poles
+from lrp4rag.claims.places import Place
+from lrp4rag.claims.poles import DIMENSIONS, Pole
 from lrp4rag.claims.signed import Clause, Word
 
 CLAUSES = 6
@@ -25,42 +24,24 @@ _OF_CLAUSES = (
     "best", "known", "against share", "against n", "turned n", "parity other", "rarest against", "matched",
     "agree", "contrary", "gap", "missing", "parity gap",
 )  # fmt: skip
-_DENIAL = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|un\w{4,20}|hardly|except|excluding"
-    r"|unless|lacks?|only|fail\w{0,4}|forbidden|prohibited|banned|excluded|refused|rejected|impossible|lost"
-    r"|closed|free|instead|against)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
 
 
-class Spanned(Protocol):
-    """What has characters `start` to `end` of a text."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-
-def compare_signs(
-    grounds: Grounds, text: str, clauses: Sequence[Clause]
-) -> tuple[dict[str, float], list[Counterpart]]:
-    """Compare the clauses of a sentence of a `text` with the passages: features by name, and the denials, the
-    surest first."""
-    every = [word for clause in clauses for word in clause.content]
-    if not grounds.placed or not every:
+def compare_signs(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], list[Counterpart]]:
+    """Compare the clauses of a sentence with the passages: features by name, and the denials, the surest
+    first."""
+    if not grounds.clauses or not sentence.content:
         return {}, []
-    rows = []
-    for clause in clauses:
-        if clause.content:
-            others = [word for word in every if not clause.start <= word.start < clause.end]
-            rows.append(_compare_clause(grounds, clause, others))
+    rows = [
+        _compare_clause(grounds, clause, sentence.beside(clause))
+        for clause in sentence.clauses
+        if clause.content
+    ]
     features = {"clauses": float(len(rows))}
     for name, column in zip(_OF_CLAUSES, np.array(rows).T, strict=True):
         features[f"{name} max"] = float(column.max())
         if name in ("best", "known", "gap", "agree"):
             features[f"{name} min"] = float(column.min())
-    near, denials = _compare_near(grounds, text, clauses, every)
+    near, denials = _compare_near(grounds, sentence)
     return features | near, denials
 
 
@@ -69,11 +50,11 @@ def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -
     aligned = grounds.aligned(clause.content, context)
     agree = contrary = parity_same = parity_other = 0.0
     first = [0.0] * 8
-    for rank, place in enumerate(aligned.order[:CLAUSES]):
-        score = float(aligned.known[place])
+    for rank, number in enumerate(aligned.order[:CLAUSES]):
+        score = float(aligned.known[number])
         if score <= 0:
             break
-        theirs = grounds.placed[place].clause
+        theirs = grounds.clauses[number]
         matches = grounds.matches(clause.content, theirs.content)
         against = [match.weight for match in matches if match.sign < 0]
         share = sum(against) / (sum(match.weight for match in matches) or 1.0)
@@ -82,28 +63,23 @@ def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -
         other = clause.sign * theirs.sign * (-1) ** turned < 0
         parity_other, parity_same = max(parity_other, score * other), max(parity_same, score * (not other))
         if not rank:
-            best = float(aligned.scores[place])
+            best = float(aligned.scores[number])
             rarest = max(against, default=0.0)
             first = [best, score, share, len(against), turned, score * other, rarest, len(matches)]
     return [*first, agree, contrary, contrary - agree, aligned.missing, parity_other - parity_same]
 
 
-def _compare_near(
-    grounds: Grounds, text: str, clauses: Sequence[Clause], every: Sequence[Word]
-) -> tuple[dict[str, float], list[Counterpart]]:
+def _compare_near(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], list[Counterpart]]:
     """Compare each word and each pole of a sentence with those of the passages that have most of the words
     around it around them."""
-    start, end = clauses[0].start, clauses[-1].end
-    own = poles(text, start, end)
-    weights = np.array([grounds.weight(word.base) if grounds.related(word.base) else 0.0 for word in every])
-    comparison = _Comparison(every, own, weights)
+    comparison = _Comparison(grounds, sentence)
     denied_there = 0.0
-    for rank, (number, _) in enumerate(grounds.aligned(every).sentences(grounds, SENTENCES)):
-        if theirs := grounds.words_of(number):
-            share = comparison.add(grounds, number, theirs)
-            if rank < 3 and _DENIAL.search(grounds.text(number)):
+    for rank, (place, _) in enumerate(grounds.aligned(sentence.content).sentences(SENTENCES)):
+        if place.content:
+            share = comparison.add(place)
+            if rank < 3 and place.denials:
                 denied_there = max(denied_there, share)
-    denies = len(_DENIAL.findall(text[start:end]))
+    denies = sentence.denials
     features = comparison.features() | {
         "denials here": float(denies),
         "denied there": denied_there,
@@ -117,56 +93,48 @@ class _Comparison:
     """The words and poles of a sentence, and how much of what stands around them stands around the same word
     or pole of passages, and around its opposite."""
 
-    def __init__(self, words: Sequence[Word], own: Sequence[Pole], weights: NDArray[np.float64]) -> None:
-        self._words, self._poles, self._weights = words, own, weights
-        self._at = np.array([word.start for word in words], float)
-        self._pole_at = np.array([pole.start for pole in own], float)
-        self._tables = {name: np.zeros(len(words)) for name in ("same", "denied", "turned")}
-        self._pole_for, self._pole_against = np.zeros(len(own)), np.zeros(len(own))
+    def __init__(self, grounds: Grounds, sentence: Place) -> None:
+        self._grounds, self._words, self._poles = grounds, sentence.content, sentence.poles
+        self._weights = np.array(
+            [grounds.weight(word.base) if grounds.related(word.base) else 0.0 for word in self._words]
+        )
+        self._at, self._pole_at = _starts(self._words), _starts(self._poles)
+        self._tables = {name: np.zeros(len(self._words)) for name in ("same", "denied", "turned")}
+        self._pole_for, self._pole_against = np.zeros(len(self._poles)), np.zeros(len(self._poles))
         self._denials: list[Counterpart] = []
 
-    def add(self, grounds: Grounds, number: int, theirs: Sequence[Word]) -> float:
-        """Compare with a sentence of the passages and its words; return the share of the words it has."""
-        strength = np.array(
-            [[grounds.related(word.base).get(other.base, 0.0) for other in theirs] for word in self._words]
-        )
+    def add(self, place: Place) -> float:
+        """Compare with a sentence of the passages; return the share of the words that it has."""
+        related = [self._grounds.related(word.base) for word in self._words]
+        strength = np.array([[words.get(other.base, 0.0) for other in place.content] for words in related])
         shared = np.abs(strength) * self._weights[:, None]
-        there = np.array([word.start for word in theirs], float)
-        passage = grounds.sentences[number][0]
-        self._add_words(theirs, strength, _support(shared, self._weights, self._at, there), passage)
-        said = grounds.found(poles, number)
-        if self._poles and said:
-            said_at = np.array([pole.start for pole in said], float)
-            places = self._at, there, self._pole_at, said_at
-            self._add_poles(said, _support_of_poles(shared, self._weights, *places), passage)
+        there = _starts(place.content)
+        self._add_words(place, strength, _support(shared, self._weights, self._at, there))
+        if self._poles and place.poles:
+            places = self._at, there, self._pole_at, _starts(place.poles)
+            self._add_poles(place, _support_of_poles(shared, self._weights, *places))
         return float(shared.max(1).sum() / (self._weights.sum() + 1e-9))
 
-    def _add_words(
-        self,
-        theirs: Sequence[Word],
-        strength: NDArray[np.float64],
-        support: NDArray[np.float64],
-        passage: int,
-    ) -> None:
+    def _add_words(self, place: Place, strength: NDArray[np.float64], support: NDArray[np.float64]) -> None:
         for k, j in zip(*np.nonzero(strength), strict=True):
-            word, other, turned = self._words[k], theirs[j], strength[k, j] < 0
+            word, other, turned = self._words[k], place.content[j], strength[k, j] < 0
             agrees = word.sign * other.sign == (-1 if turned else 1)
             table = self._tables["same" if agrees else "turned" if turned else "denied"]
             if support[k, j] > table[k]:
                 table[k] = support[k, j]
                 if not agrees:
-                    self._denials.append(_denial(word, other, passage, support[k, j]))
+                    self._denials.append(_denial(word, other, place, support[k, j]))
 
-    def _add_poles(self, said: Sequence[Pole], support: NDArray[np.float64], passage: int) -> None:
+    def _add_poles(self, place: Place, support: NDArray[np.float64]) -> None:
         for k, pole in enumerate(self._poles):
-            for j, other in enumerate(said):
+            for j, other in enumerate(place.poles):
                 if other.dimension != pole.dimension:
                     continue
                 if other.sign == pole.sign:
                     self._pole_for[k] = max(self._pole_for[k], support[k, j])
                 elif support[k, j] > self._pole_against[k]:
                     self._pole_against[k] = support[k, j]
-                    self._denials.append(_denial(pole, other, passage, support[k, j]))
+                    self._denials.append(_denial(pole, other, place, support[k, j]))
 
     def features(self) -> dict[str, float]:
         """Return features of how much more stands around opposites."""
@@ -240,5 +208,9 @@ def _closeness(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArr
     return closeness
 
 
-def _denial(own: Spanned, other: Spanned, passage: int, weight: float) -> Counterpart:
-    return Counterpart(own.start, own.end, passage, other.start, other.end, float(weight))
+def _starts(items: Sequence[Word | Pole]) -> NDArray[np.float64]:
+    return np.array([item.start for item in items], float)
+
+
+def _denial(own: Word | Pole, other: Word | Pole, place: Place, weight: float) -> Counterpart:
+    return Counterpart(own.start, own.end, place.passage, other.start, other.end, float(weight))

@@ -1,18 +1,24 @@
-"""`Place`: a sentence of a passage, its words and values, and what they refer to."""
+"""`Place`: a sentence of a passage or a response, and all that is found in it, once."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
+from lrp4rag.claims.clauses import clauses
+from lrp4rag.claims.conditions import LIMITS, WIDENERS, Restriction, kinds, restrictions
 from lrp4rag.claims.dates import MONTHS
 from lrp4rag.claims.extents import Extent, extents
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.polarity import find_polarity
-from lrp4rag.claims.surroundings import Surroundings
-from lrp4rag.claims.value import Value
+from lrp4rag.claims.poles import DENIAL, Pole, poles
+from lrp4rag.claims.signed import Clause, Word, signed_clauses
+from lrp4rag.claims.surroundings import NOTHING, Surroundings
+from lrp4rag.claims.value import Kind, Value
 from lrp4rag.claims.words import content_words, stem, stop_words, word_set
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import WORD, encodable, normal
@@ -25,6 +31,8 @@ _POINTS_BACK = re.compile(
     r"\W*(?:it|they|he|she|this|these|those|each|both|its|their|his|her)\b", re.IGNORECASE
 )
 _HEADING = re.compile(r"#{1,6} |[^.!?;,]{1,60}:?\Z")
+COMPARED: frozenset[Kind] = frozenset({"quantity", "date", "time", "period", "name"})
+"""Kinds of values that fill a slot; words with an opposite and absences are compared elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +45,20 @@ class Token:
     stem: str
 
 
+class Part(NamedTuple):
+    """Characters `start` to `end` of a sentence that are a clause, its values that fill a slot, and the words
+    with content outside of these; all offsets are the sentence's."""
+
+    start: int
+    end: int
+    values: tuple[Value, ...]
+    tokens: tuple[Token, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Characters `start` to `end` of passage `passage` (counted from 0), that `text`; `around` are all
-    passages.
+    """Characters `start` to `end` of `source`, which is passage `passage` (counted from 0) or a response;
+    `around` are all passages.
 
     `heading` is the line above that names its topic, and `before` the sentence before it, the last that does
     not point back itself; either may be "". It may be a heading itself.
@@ -49,11 +67,15 @@ class Place:
     passage: int
     start: int
     end: int
-    text: str
-    around: Surroundings = field(repr=False)
+    source: str = field(repr=False)
+    around: Surroundings = field(default=NOTHING, repr=False)
     heading: str = ""
     before: str = ""
     is_heading: bool = False
+
+    @cached_property
+    def text(self) -> str:
+        return self.source[self.start : self.end]
 
     @property
     def points_back(self) -> bool:
@@ -87,6 +109,71 @@ class Place:
         return tuple(find_polarity(self.text))
 
     @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        """Its clauses that have a word; their characters are the source's."""
+        return tuple(signed_clauses(self.source, self.start, self.end))
+
+    @cached_property
+    def content(self) -> tuple[Word, ...]:
+        """Its words with content, and which of them are denied; their characters are the source's."""
+        return tuple(word for clause in self.clauses for word in clause.content)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Its clauses with their values, in their order."""
+        values = [value for value in self.own_values if value.kind in COMPARED]
+        tokens = [
+            token
+            for token in self.tokens
+            if token.stem and not any(value.start <= token.start < value.end for value in values)
+        ]
+        spans = clauses(self.text, [value for value in values if value.kind not in ("name", "period")])
+        starts = [clause.start for clause in spans]
+
+        def number(start: int) -> int:
+            """Clauses leave out heads and signs between them; those belong to the clause before."""
+            return max(bisect_right(starts, start) - 1, 0)
+
+        parts = []
+        for k, clause in enumerate(spans):
+            inside = tuple(value for value in values if number(value.start) == k)
+            words = tuple(token for token in tokens if number(token.start) == k)
+            items: list[Value | Token] = [*inside, *words]
+            first = min([clause.start, *(item.start for item in items)])
+            last = max([clause.end, *(item.end for item in items)])
+            parts.append(Part(first, last, inside, words))
+        return tuple(parts)
+
+    def beside(self, clause: Clause) -> list[Word]:
+        """Return the words with content outside of one of its clauses."""
+        return [word for word in self.content if not clause.start <= word.start < clause.end]
+
+    @cached_property
+    def denials(self) -> int:
+        """The number of its words that deny something."""
+        return len(DENIAL.findall(self.source, self.start, self.end))
+
+    @cached_property
+    def poles(self) -> tuple[Pole, ...]:
+        """Its phrases for one of two poles; their characters are the source's."""
+        return poles(self.source, self.start, self.end)
+
+    @cached_property
+    def restrictions(self) -> tuple[Restriction, ...]:
+        """Its conditions; their characters are the source's."""
+        return restrictions(self.source, self.start, self.end)
+
+    @cached_property
+    def wideners(self) -> frozenset[str]:
+        """The kinds of its words that widen a statement: "all", "even if"."""
+        return kinds(WIDENERS, self.source, self.start, self.end)
+
+    @cached_property
+    def limits(self) -> frozenset[str]:
+        """The kinds of its words that limit a statement: "only", "unless"."""
+        return kinds(LIMITS, self.source, self.start, self.end)
+
+    @cached_property
     def tokens(self) -> tuple[Token, ...]:
         return tuple(tokens_of(self.text))
 
@@ -118,7 +205,7 @@ def _of_passage(number: int, text: str, around: Surroundings, tick: Callable[[],
     for start, end in sentences_in(text):
         tick()
         alone = _is_heading(text, start, end)
-        place = Place(number, start, end, text[start:end], around, "" if alone else heading, before, alone)
+        place = Place(number, start, end, text, around, "" if alone else heading, before, alone)
         yield place
         if alone:
             heading, before = place.text, ""

@@ -8,27 +8,24 @@ from dataclasses import dataclass
 _POLES: dict[str, tuple[str, str]] = {
     "permission": (
         r"(?:may|can|could)(?! ?n[o'\u2019]t)|allowed|permitted|possible|accepted|accepts?|welcome|suits?"
-        r"|suitable|able to|eligible"
-        r"|entitled|fine|okay|ok|open to|works?|free to|all right|goes|let you|lets you|allows?",
-        r"forbidden|prohibited|banned|barred|impossible|unable|refused|rejected|ineligible|off limits"
-        r"|out of bounds"
-        r"|no use|taboo|cannot|excluded|too late|(?:must|may|shall|should|do|does) not|(?:must|may|shall"
-        r"|should|do|does|ca)n['\u2019]t"
-        r"|never",
+        "|suitable|able to|eligible|entitled|fine|okay|ok|open to|works?|free to|all right|goes|let you"
+        "|lets you|allows?",
+        "forbidden|prohibited|banned|barred|impossible|unable|refused|rejected|ineligible|off limits"
+        "|out of bounds|no use|taboo|cannot|excluded|too late|(?:must|may|shall|should|do|does) not|(?:must"
+        r"|may|shall|should|do|does|ca)n['\u2019]t|never",
     ),
     "duty": (
         r"must(?! not|n['\u2019]t)|ha(?:s|ve) to|required|requires?|needs? to|necessary|needed|compulsory"
-        r"|mandatory|obligatory|obliged"
-        r"|shall|needs?|wants?|demands?|insists?|a must|essential|duty|duties",
+        "|mandatory|obligatory|obliged|shall|needs?|wants?|demands?|insists?|a must|essential|duty|duties",
         r"optional|voluntary|need not|needn['\u2019]t|no need|unnecessary|not necessary|up to you|no duty"
-        r"|superfluous"
-        r"|without (?:having|needing) to|of (?:your|their) own free will|can do without|dispense with|spared",
+        "|superfluous|without (?:having|needing) to|of (?:your|their) own free will|can do without"
+        "|dispense with|spared",
     ),
     "charge": (
         r"costs?|charged?|charges|fees?|pays?|payable|billed|owe[sd]?|paid|price|priced|due",
-        r"free|free of charge|no (?:charge|cost|fee|extra charge)|gratis|nothing|waived|complimentary"
-        r"|without charge"
-        r"|not (?:a )?(?:cent|penny)|no extra cost|without (?:extra |a )?(?:cost|fee)|not billed|included",
+        "free|free of charge|no (?:charge|cost|fee|extra charge)|gratis|nothing|waived|complimentary"
+        "|without charge|not (?:a )?(?:cent|penny)|no extra cost|without (?:extra |a )?(?:cost|fee)"
+        "|not billed|included",
     ),
     "order": (
         r"before|beforehand|first|in advance|prior|earlier|ahead|sooner|until|by|previously|at the latest",
@@ -40,73 +37,62 @@ _POLES: dict[str, tuple[str, str]] = {
         r"late|later|latest|slow(?:er|est|ly)?|delayed?|postponed?|put off",
     ),
     "bound": (
-        r"at most|no more than|up to|maximum|not (?:more|longer|later|older) than|less than|under|below"
-        r"|fewer than"
-        r"|or less|or below|or under|no longer than|within|at the most|or fewer|or earlier|or younger"
-        r"|tops|cap(?:ped)?"
-        r"|no later than|limited to|shorter than|top|until",
+        "at most|no more than|up to|maximum|not (?:more|longer|later|older) than|less than|under|below"
+        "|fewer than|or less|or below|or under|no longer than|within|at the most|or fewer|or earlier"
+        "|or younger|tops|cap(?:ped)?|no later than|limited to|shorter than|top|until",
         r"at least|no less than|no fewer than|minimum|more than|over|above|or more|or above|or over|or longer"
         r"|or older|at the least|exceeds?|exceeding|longer than|older than|from|beyond|or later|upwards"
         r"|and up",
     ),
     "amount": (
-        r"more|higher|larger|bigger|longer|greater|increase[sd]?|rise[sn]?|rose|up|grew|grows?|grown"
-        r"|dearer|heavier"
-        r"|raised|stronger|warmer|hotter|older|most|better|best|many|much|above|larger part|tall(?:er)?"
-        r"|raises?",
-        r"less|lower|smaller|shorter|decrease[sd]?|fall(?:s|en)?|fell|down|shrank|shrinks?|cheaper"
-        r"|lighter|reduced|cut"
-        r"|weaker|cooler|colder|younger|fewer|least|worse|worst|few|little|below|drop(?:s|ped)?|halved",
+        "more|higher|larger|bigger|longer|greater|increase[sd]?|rise[sn]?|rose|up|grew|grows?|grown|dearer"
+        "|heavier|raised|stronger|warmer|hotter|older|most|better|best|many|much|above|larger part"
+        "|tall(?:er)?|raises?",
+        "less|lower|smaller|shorter|decrease[sd]?|fall(?:s|en)?|fell|down|shrank|shrinks?|cheaper|lighter"
+        "|reduced|cut|weaker|cooler|colder|younger|fewer|least|worse|worst|few|little|below|drop(?:s|ped)?"
+        "|halved",
     ),
     "extent": (
-        r"all|every|everyone|everybody|any|anyone|anybody|always|each|whole|both|entire(?:ly)?|fully"
-        r"|complete(?:ly)?"
-        r"|in full|everything|anything|any(?:where|time)|everywhere|whatever|whoever|whenever|throughout",
+        "all|every|everyone|everybody|any|anyone|anybody|always|each|whole|both|entire(?:ly)?|fully"
+        "|complete(?:ly)?|in full|everything|anything|any(?:where|time)|everywhere|whatever|whoever|whenever"
+        "|throughout",
         r"none|nobody|no one|neither|never|nothing|nowhere|not (?:one|any|a single)|no",
     ),
     "part": (
-        r"all|every|everyone|everybody|any|anyone|always|each|whole|both|entire(?:ly)?|fully|in full"
-        r"|everything"
-        r"|in (?:every|any) case|without exception",
-        r"some|part(?:ly|ially)?|sometimes|only|half|most(?:ly)?|usually|normally|certain|few|several"
-        r"|often|generally"
-        r"|not all|not every|in (?:some|certain) cases",
+        "all|every|everyone|everybody|any|anyone|always|each|whole|both|entire(?:ly)?|fully|in full"
+        "|everything|in (?:every|any) case|without exception",
+        "some|part(?:ly|ially)?|sometimes|only|half|most(?:ly)?|usually|normally|certain|few|several|often"
+        "|generally|not all|not every|in (?:some|certain) cases",
     ),
     "inclusion": (
-        r"includ(?:ed|es?|ing)|also|too|as well|with|along with|comes with|even|plus|additionally|covered"
-        r"|covers?"
-        r"|contains?|counts?|both",
-        r"excluded|excludes?|excluding|except|without|apart from|other than|save for|but not|not included"
-        r"|no|minus"
-        r"|leaves? out|left out|omitted|omits?|lacks?|lacking|missing|free of|spar(?:ed|ing)",
+        "includ(?:ed|es?|ing)|also|too|as well|with|along with|comes with|even|plus|additionally|covered"
+        "|covers?|contains?|counts?|both",
+        "excluded|excludes?|excluding|except|without|apart from|other than|save for|but not|not included|no"
+        "|minus|leaves? out|left out|omitted|omits?|lacks?|lacking|missing|free of|spar(?:ed|ing)",
     ),
     "alone": (
         r"only|alone|solely|exclusively|merely|just|nothing but|no one but|nobody but|none but",
         r"also|too|as well|and others|not only|including|both|either|or another|even|besides",
     ),
     "success": (
-        r"approved?|accepted|adopted|passed|agreed|carried|won|wins?|succeed(?:s|ed)?|success(?:ful)?"
-        r"|granted|backed"
-        r"|support(?:s|ed)|in favou?r|confirmed|upheld|allowed|work(?:s|ed)|yes|took up|takes up|saved"
-        r"|said yes",
-        r"rejected|refused|refuses|turned down|denied|declined|failed|fails?|lost|loses|lose|against"
-        r"|opposed|objected"
-        r"|dismissed|withdrawn|unsuccessful|voted down|no|struck down|broke down|gave up|said no|in vain",
+        "approved?|accepted|adopted|passed|agreed|carried|won|wins?|succeed(?:s|ed)?|success(?:ful)?|granted"
+        "|backed|support(?:s|ed)|in favou?r|confirmed|upheld|allowed|work(?:s|ed)|yes|took up|takes up|saved"
+        "|said yes",
+        "rejected|refused|refuses|turned down|denied|declined|failed|fails?|lost|loses|lose|against|opposed"
+        "|objected|dismissed|withdrawn|unsuccessful|voted down|no|struck down|broke down|gave up|said no"
+        "|in vain",
     ),
     "open": (
         r"opens?|opened|opening|starts?|started|starting|begins?|began|beginning|on|switched on"
         r"|in operation|running",
-        r"clos(?:ed?|es|ing)|shut|ends?|ended|ending|stops?|stopped|off|switched off|out of order|over"
-        r"|finish(?:ed|es)?"
-        r"|expires?|lapse[sd]?",
+        "clos(?:ed?|es|ing)|shut|ends?|ended|ending|stops?|stopped|off|switched off|out of order|over"
+        "|finish(?:ed|es)?|expires?|lapse[sd]?",
     ),
     "keep": (
-        r"keeps?|kept|remains?|stays?|continues?|still|unchanged|same|retain(?:s|ed)?|returned|given back"
-        r"|refunded"
-        r"|paid back|repaid|saved|gets? back",
-        r"lose[s]?|lost|gone|changed?|different|removed|deleted|withdrawn|dropped|abolished|kept back"
-        r"|forfeit(?:ed|s)?"
-        r"|no longer|lapse[sd]?|non-refundable",
+        "keeps?|kept|remains?|stays?|continues?|still|unchanged|same|retain(?:s|ed)?|returned|given back"
+        "|refunded|paid back|repaid|saved|gets? back",
+        "lose[s]?|lost|gone|changed?|different|removed|deleted|withdrawn|dropped|abolished|kept back"
+        "|forfeit(?:ed|s)?|no longer|lapse[sd]?|non-refundable",
     ),
     "known": (
         r"known|said|named|given|stated|clear|certain|proven|proved|true|established|confirmed|sure|told"
@@ -123,9 +109,8 @@ _POLES: dict[str, tuple[str, str]] = {
     "place": (
         r"inside|indoors|in|within|upper|top|left|north(?:ern)?|east(?:ern)?|near(?:by)?|front|above"
         r"|upstairs|here",
-        r"outside|outdoors|out|beyond|lower|bottom|right|south(?:ern)?|west(?:ern)?|far|rear|back|below"
-        r"|downstairs"
-        r"|elsewhere",
+        "outside|outdoors|out|beyond|lower|bottom|right|south(?:ern)?|west(?:ern)?|far|rear|back|below"
+        "|downstairs|elsewhere",
     ),
     "give": (
         r"buys?|bought|lends?|lent|gives?|gave|given|sends?|sent|sells?|sold|teaches|taught|push(?:es"
@@ -153,6 +138,12 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(r"\s*(?:not\b|n['\u2019]t\b)", re.IGNORECASE)
+DENIAL = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|un\w{4,20}|hardly|except|excluding"
+    r"|unless|lacks?|only|fail\w{0,4}|forbidden|prohibited|banned|excluded|refused|rejected|impossible|lost"
+    r"|closed|free|instead|against)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,9 +103,8 @@ _DURING = re.compile(
     re.IGNORECASE,
 )
 _TIMES = re.compile(
-    r"\b(?:(?P<twice>twice)|once"
-    r"(?= (?:(?:in )?an?|per|every|each) (?:calendar )?(?:hour|day|week|month|year)\b"
-    r"| (?:dai|week|month|year)ly\b))\b",
+    r"\b(?:(?P<twice>twice)|once(?= (?:(?:in )?an?|per|every|each) (?:calendar )?(?:hour|day|week|month"
+    r"|year)\b| (?:dai|week|month|year)ly\b))\b",
     re.IGNORECASE,
 )
 

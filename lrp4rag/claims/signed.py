@@ -13,12 +13,10 @@ REACH = 9
 """Words behind a denial that it denies, at most."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|\d+(?:[.,:]\d+)*")
 _BORDER = re.compile(
-    r"[;:()\u2013\u2014\n]|,(?!\d)|(?<=[.!?])\s|\s-\s"
-    r"|\b(?:except (?:where|if|when|that|for)|unless|but|while|whereas|although|though|because|since|so"
-    r"|which|who"
-    r"|where|if|provided|as long as|until|when|once|except|yet|however|as|and (?=(?:\w+ ){0,3}(?:is|are"
-    r"|was|were"
-    r"|has|have|had|may|must|can|cannot|will|do|does|did|should|would|need|needs|gets?|pays?|costs?)\b))\b",
+    r"[;:()\u2013\u2014\n]|,(?!\d)|(?<=[.!?])\s|\s-\s|\b(?:except (?:where|if|when|that|for)|unless|but|while"
+    "|whereas|although|though|because|since|so|which|who|where|if|provided|as long as|until|when|once|except"
+    r"|yet|however|as|and (?=(?:\w+ ){0,3}(?:is|are|was|were|has|have|had|may|must|can|cannot|will|do|does"
+    r"|did|should|would|need|needs|gets?|pays?|costs?)\b))\b",
     re.IGNORECASE,
 )
 _DENYING = word_set(
@@ -47,30 +45,24 @@ _NO_DENIAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Characters `start` to `end` of a text, the `base` form there, whether the word is denied (-1) or not
-    (1), and whether it carries content."""
+    """Characters `start` to `end` of a text, the `base` form there, and whether the word is denied (-1) or
+    not (1)."""
 
     start: int
     end: int
     base: str
     sign: int
-    is_content: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Characters `start` to `end` of a text, the words there, and whether it denies something (-1) or not
-    (1): two denials cancel out."""
+    """Characters `start` to `end` of a text, the words with content there, and whether it denies something
+    (-1) or not (1): two denials cancel out."""
 
     start: int
     end: int
-    words: tuple[Word, ...]
+    content: tuple[Word, ...]
     sign: int
-
-    @property
-    def content(self) -> tuple[Word, ...]:
-        """The words that carry content."""
-        return tuple(word for word in self.words if word.is_content)
 
 
 def signed_clauses(text: str, start: int = 0, end: int | None = None) -> Iterator[Clause]:
@@ -80,14 +72,14 @@ def signed_clauses(text: str, start: int = 0, end: int | None = None) -> Iterato
     for match in _BORDER.finditer(text, start, end):
         cuts.append(match.start() if match[0][0].isalpha() else match.end())
     for first, last in zip(cuts, [*cuts[1:], end], strict=True):
-        clause = _clause(text, first, last)
-        if clause.words:
-            yield clause
+        if _WORD.search(text, first, last):
+            yield _clause(text, first, last)
 
 
 def _clause(text: str, start: int, end: int) -> Clause:
-    words: list[Word] = []
+    content: list[Word] = []
     reach, denial, sign = 0, 1, 1
+    follows = False  # a word with content
     for match in _WORD.finditer(text, start, end):
         plain = match[0].lower().replace("\u2019", "'")
         current = denial if reach > 0 else 1
@@ -97,12 +89,12 @@ def _clause(text: str, start: int, end: int) -> Clause:
             sign *= 1 if plain == "against" else -1
         elif plain in _NEGATIVE:
             sign = -sign
-        phrase = f"{words[-1].base}_{plain}" if words else ""
-        if phrase and is_listed(phrase) and words[-1].is_content:  # "give back" is to return
-            last = words.pop()
-            words.append(Word(last.start, match.end(), phrase, last.sign, True))
+        if follows and is_listed(phrase := f"{content[-1].base}_{plain}"):  # "give back" is to return
+            last = content.pop()
+            content.append(Word(last.start, match.end(), phrase, last.sign))
         else:
-            content = not denies and (plain[0].isdigit() or (plain not in stop_words() and len(plain) > 1))
-            words.append(Word(*match.span(), base(plain), current, content))
+            follows = not denies and (plain[0].isdigit() or (plain not in stop_words() and len(plain) > 1))
+            if follows:
+                content.append(Word(*match.span(), base(plain), current))
         reach -= 1
-    return Clause(start, end, tuple(words), sign)
+    return Clause(start, end, tuple(content), sign)

@@ -51,17 +51,15 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"(?:i|we) (?:do not|don't|cannot|can't|am not|could not|couldn't)"
-    r" (?:know|sure|certain|say|tell|answer)\b.*"
-    r"|i'm (?:not sure|not certain|unsure)\b.*",
+    "(?:i|we) (?:do not|don't|cannot|can't|am not|could not|couldn't) (?:know|sure|certain|say|tell"
+    r"|answer)\b.*|i'm (?:not sure|not certain|unsure)\b.*",
     re.IGNORECASE,
 )
 _OFFER = re.compile(
-    r"\b(?:let me know|feel free|(?:do not|don't) hesitate"
-    r"|(?:happy|glad|here|pleased) to (?:help|assist|answer)"
-    r"|(?:i|we) hope|hope (?:this|that|it) |if you would like to know|(?:any|further|more) questions"
-    r"|you (?:have|need|want|require) (?:any |some )?(?:further|more|other|additional|specific) "
-    r"(?:questions?|concerns?|information|help|details?|assistance|clarification))\b",
+    r"\b(?:let me know|feel free|(?:do not|don't) hesitate|(?:happy|glad|here|pleased) to (?:help|assist"
+    "|answer)|(?:i|we) hope|hope (?:this|that|it) |if you would like to know|(?:any|further|more) questions"
+    "|you (?:have|need|want|require) (?:any |some )?(?:further|more|other|additional|specific) (?:questions?"
+    r"|concerns?|information|help|details?|assistance|clarification))\b",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(

@@ -18,6 +18,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words_of(text) if word not in stop_words())
 
 
+@functools.lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
     """Strip a word's commonest endings: enough to match "approve" with "approval"."""
     if word[:1].isdigit() or len(word) < 5:

@@ -1,12 +1,17 @@
 import pytest
 
-from lrp4rag.claims.claim import are_siblings, claims_of, names_in, parts_of
+from lrp4rag.claims.claim import Claim, are_siblings, claims_of, names_in
 from lrp4rag.claims.find import find_values
+from lrp4rag.claims.places import Place, places_of
+
+
+def claims(response: str, question: str = "") -> list[Claim]:
+    return claims_of(places_of([response]), find_values(question))
 
 
 def subjects(response: str, question: str = "") -> list[tuple[list[str], str]]:
-    claims = claims_of(response, question)
-    return [([name.text for name in claim.subject.names], claim.subject.origin) for claim in claims]
+    found = (claim.subject for claim in claims(response, question))
+    return [([name.text for name in subject.names], subject.origin) for subject in found]
 
 
 @pytest.mark.parametrize(
@@ -28,8 +33,8 @@ def test_subject_stands_in_the_clause_or_before_it_or_in_the_question(response, 
 
 
 def test_two_models_in_one_sentence_are_two_claims_with_their_own_values():
-    claims = claims_of("The Brio 3 runs for 22 minutes, and the Brio 5 runs for 38 minutes.")
-    assert [[value.text for value in claim.values] for claim in claims] == [
+    found = claims("The Brio 3 runs for 22 minutes, and the Brio 5 runs for 38 minutes.")
+    assert [[value.text for value in claim.values] for claim in found] == [
         ["Brio 3", "22 minutes"],
         ["Brio 5", "38 minutes"],
     ]
@@ -37,11 +42,11 @@ def test_two_models_in_one_sentence_are_two_claims_with_their_own_values():
 
 def test_offsets_are_those_of_the_response():
     response = "Hello. In 2021, the Brio 3 cost 40 euros; it costs 45 euros today."
-    claims = claims_of(response)
-    assert [response[claim.start : claim.end] for claim in claims] == [claim.text for claim in claims]
-    items = [item for claim in claims for item in claim.values]
+    found = claims(response)
+    assert [response[claim.start : claim.end] for claim in found] == [claim.text for claim in found]
+    items = [item for claim in found for item in claim.values]
     assert [response[item.start : item.end] for item in items] == [item.text for item in items]
-    words = [token for claim in claims for token in claim.tokens]
+    words = [token for claim in found for token in claim.tokens]
     assert [response[token.start : token.end].lower() for token in words] == [token.word for token in words]
 
 
@@ -57,7 +62,8 @@ def test_offsets_are_those_of_the_response():
 def test_no_value_gets_lost_between_clauses(sentence):
     kinds = ("quantity", "date", "time", "period", "name")
     expected = [value.text for value in find_values(sentence) if value.kind in kinds]
-    assert sorted(value.text for part in parts_of(sentence) for value in part.values) == sorted(expected)
+    parts = Place(0, 0, len(sentence), sentence).parts
+    assert sorted(value.text for part in parts for value in part.values) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@ import time
 
 import pytest
 
-from lrp4rag.claims.compare import Comparer, Comparison
+from lrp4rag.claims.compare import Comparer, Comparison, Slots
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import places_of
 
 TABLE = """Robots compared
 
@@ -23,8 +25,12 @@ PRONOUNS = "The Brio 3 is small. It runs for 22 minutes. The Brio 5 is large. It
 QUESTION = "How long does the Brio 3 run?"
 
 
+def slots_of(question: str, passages: list[str], response: str) -> list[Slots]:
+    return Comparer(question, Index(passages)).compare(places_of([response]))
+
+
 def compared(question: str, passages: list[str], response: str) -> list[Comparison]:
-    slots = Comparer(question, passages).compare(response)
+    slots = slots_of(question, passages, response)
     return [comparison for sentence in slots for comparison in sentence.comparisons()]
 
 
@@ -87,27 +93,21 @@ def test_range_is_supported_as_a_whole():
     assert statuses == {"supported"}
 
 
-def test_retrieve_puts_the_clause_of_the_subject_first():
-    comparer = Comparer(QUESTION, [PRONOUNS])
-    (claim,) = comparer.claims("The Brio 5 runs for long.")
-    assert comparer.retrieve(claim)[0][0].text.startswith(("It runs for 38", "The Brio 5"))
-
-
 def test_sentence_of_a_sibling_rests_on_another_subject():
     passages = [
         "About the Brio 3. The case is made of steel and may be washed.",
         "About the Brio 5. The blades must be oiled every week by hand.",
     ]
-    slots = Comparer("How do I clean the Brio 3?", passages).compare("The blades must be oiled every week.")
+    slots = slots_of("How do I clean the Brio 3?", passages, "The blades must be oiled every week.")
     found = slots[0].subject(slots)
     assert (found["away"], found["siblings"], found["asked at home"]) == (1.0, 1.0, 0.0)
 
 
 def test_word_from_another_place_is_behind_those_of_its_own():
     passages = ["The card covers the bus and the museum.", "At night the tram replaces all trains."]
-    (slots,) = Comparer("", passages).compare("The card covers the tram.")
-    behind = {term.stem: features["near behind"] for term, features in slots.words()}
-    assert max(behind, key=lambda stem: behind[stem]) == "tram"
+    responses = ("The card covers the tram.", "The card covers the bus.")
+    behind, own = (slots_of("", passages, response)[0].clauses()["words behind"] for response in responses)
+    assert behind > own
 
 
 @pytest.mark.parametrize("passages", [[], [""], ["..."]])
@@ -117,8 +117,8 @@ def test_nothing_to_compare_with_or_compare(passages, response):
 
 
 def test_features_are_finite_or_not_a_number_and_always_the_same():
-    comparer = Comparer(QUESTION, [*PLANTS, TABLE, LISTS])
-    slots = comparer.compare("Anna Kern designed it in 1932. The Brio 3 runs for 5 minutes. Yes.")
+    response = "Anna Kern designed it in 1932. The Brio 3 runs for 5 minutes. Yes."
+    slots = slots_of(QUESTION, [*PLANTS, TABLE, LISTS], response)
     rows = [item.features for sentence in slots for item in sentence.comparisons()]
     assert len({frozenset(row) for row in rows}) == 1
     sentences = [{**sentence.clauses(), **sentence.subject(slots)} for sentence in slots]
@@ -128,8 +128,9 @@ def test_features_are_finite_or_not_a_number_and_always_the_same():
 
 def test_long_prompts_take_a_time_linear_in_their_length():
     passages = [f"Model Z{k} costs {k + 10} euros and weighs {k % 7 + 2} kg." for k in range(600)]
-    comparer = Comparer("What does model Z5 cost?", passages)
+    comparer = Comparer("What does model Z5 cost?", Index(passages))
     start = time.process_time()
-    found = [item for slots in comparer.compare("Model Z5 costs 15 euros.") for item in slots.comparisons()]
+    (slots,) = comparer.compare(places_of(["Model Z5 costs 15 euros."]))
+    found = slots.comparisons()
     assert time.process_time() - start < 5
     assert {item.status for item in found} == {"supported"}

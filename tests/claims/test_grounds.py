@@ -7,9 +7,15 @@ import time
 import numpy as np
 
 from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import places_of
 from lrp4rag.claims.signed import signed_clauses
 
-PASSAGES = ["The tower is 31 metres tall. Fish is sold nearby.", "The castle is cheap."]
+PASSAGES = ("The tower is 31 metres tall. Fish is sold nearby.", "The castle is cheap.")
+
+
+def grounds_of(*passages: str) -> Grounds:
+    return Grounds("", Index(passages))
 
 
 def words(text: str):
@@ -17,34 +23,34 @@ def words(text: str):
 
 
 def test_the_clause_with_the_words_is_first() -> None:
-    grounds = Grounds("", PASSAGES)
+    grounds = grounds_of(*PASSAGES)
     aligned = grounds.aligned(words("Fish is sold"))
-    assert grounds.text(grounds.placed[aligned.order[0]].sentence) == "Fish is sold nearby."
+    assert aligned.places[0].text == "Fish is sold nearby."
     assert aligned.scores.max() == aligned.known.max() == 1
     assert aligned.missing == 0
 
 
 def test_words_that_no_passage_has_are_missing() -> None:
-    aligned = Grounds("", PASSAGES).aligned(words("elephants dance"))
+    aligned = grounds_of(*PASSAGES).aligned(words("elephants dance"))
     assert aligned.missing == 1
     assert not aligned.scores.any()
 
 
 def test_an_opposite_stands_in_the_place_of_a_word() -> None:
-    grounds = Grounds("", PASSAGES)
-    (match,) = grounds.matches(words("expensive"), grounds.words_of(2))
+    grounds = grounds_of(*PASSAGES)
+    (match,) = grounds.matches(words("expensive"), places_of(PASSAGES[1:])[0].content)
     assert match.sign == -1
     assert PASSAGES[1][match.other.start : match.other.end] == "cheap"
 
 
 def test_no_passage_and_no_word() -> None:
-    for grounds in (Grounds("", []), Grounds("", ["", " . "])):
+    for grounds in (grounds_of(), grounds_of("", " . ")):
         assert grounds.aligned(words("tower")).scores.shape == (0,)
-    assert not np.any(Grounds("", PASSAGES).aligned([]).scores)
+    assert not np.any(grounds_of(*PASSAGES).aligned([]).scores)
 
 
 def test_a_long_passage_takes_no_time_per_pair_of_words() -> None:
     started = time.perf_counter()
-    grounds = Grounds("", [" ".join(f"word{number} not other{number}." for number in range(20_000))])
+    grounds = grounds_of(" ".join(f"word{number} not other{number}." for number in range(20_000)))
     grounds.aligned(words("word7 other9 nothing else"))
     assert time.perf_counter() - started < 20

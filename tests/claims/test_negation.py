@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from lrp4rag.claims.grounds import Grounds
+from lrp4rag.claims.index import Index
 from lrp4rag.claims.negation import compare_signs
-from lrp4rag.claims.signed import signed_clauses
+from lrp4rag.claims.places import Place
+
+
+def compared(passages: list[str], claim: str):
+    return compare_signs(Grounds("", Index(passages)), Place(0, 0, len(claim), claim))
 
 
 def denials(passage: str, claim: str) -> list[tuple[str, str]]:
-    _, found = compare_signs(Grounds("", [passage]), claim, list(signed_clauses(claim)))
+    _, found = compared([passage], claim)
     return [(claim[one.start : one.end], passage[one.passage_start : one.passage_end]) for one in found]
 
 
@@ -36,7 +41,7 @@ def denials(passage: str, claim: str) -> list[tuple[str, str]]:
 )
 def test_denials_have_the_words_of_both(passage: str, claim: str, pair: tuple[str, str]) -> None:
     assert pair in denials(passage, claim)
-    features, _ = compare_signs(Grounds("", [passage]), claim, list(signed_clauses(claim)))
+    features, _ = compared([passage], claim)
     assert features["near"] > 0
 
 
@@ -55,14 +60,12 @@ def test_none_where_a_passage_says_the_same_or_nothing(passage: str, claim: str)
 
 
 def test_no_words_and_no_passages() -> None:
-    assert compare_signs(Grounds("", ["The gate is open."]), "", []) == ({}, [])
-    assert compare_signs(Grounds("", []), "It is open.", list(signed_clauses("It is open."))) == ({}, [])
+    assert compared(["The gate is open."], "") == compared([], "It is open.") == ({}, [])
 
 
 def test_features_have_the_same_names_and_are_finite() -> None:
-    grounds = Grounds("", ["The gate is open on Sunday, unless it rains."])
     rows = [
-        compare_signs(grounds, text, list(signed_clauses(text)))[0]
+        compared(["The gate is open on Sunday, unless it rains."], text)[0]
         for text in ("Closed.", "If it rains, the gate is not open; it is closed.", "Never mind elephants")
     ]
     assert rows[0].keys() == rows[1].keys() == rows[2].keys()

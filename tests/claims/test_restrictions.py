@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from lrp4rag.claims.conditions import restrictions
 from lrp4rag.claims.grounds import Grounds
-from lrp4rag.claims.restrictions import compare_restrictions, restrictions
-from lrp4rag.claims.signed import signed_clauses
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import Place
+from lrp4rag.claims.restrictions import compare_restrictions
 
 
 def compared(passage: str, claim: str, question: str = ""):
-    clauses = list(signed_clauses(claim))
-    said = [word.base for clause in clauses for word in clause.content]
-    return compare_restrictions(Grounds(question, [passage]), claim, clauses, said)
+    sentence = Place(0, 0, len(claim), claim)
+    said = [word.base for word in sentence.content]
+    return compare_restrictions(Grounds(question, Index([passage])), sentence, said)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,6 @@ def test_a_limit_widened() -> None:
 
 def test_no_words_and_no_passages() -> None:
     assert compared("It is open.", "") == ({}, [])
-    features, left = compare_restrictions(Grounds("", []), "All", list(signed_clauses("All of it")), [])
+    features, left = compared("", "All of it")
     assert left == []
     assert features["limit only"] == 0
