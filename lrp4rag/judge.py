@@ -7,13 +7,13 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from traceback import clear_frames
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from lrp4rag import __version__
 from lrp4rag.claims.arithmetic import Computed
@@ -21,11 +21,13 @@ from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
+from lrp4rag.classifiers.folder import BUNDLED, TEXT
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import (
     Assessment,
     Contradiction,
+    Difference,
     Evidence,
     Judgement,
     Verdict,
@@ -37,7 +39,7 @@ from lrp4rag.features.contrast import Context
 from lrp4rag.features.excerpt import Excerpt, LongPrompt
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay
+from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay, TextReplay
 from lrp4rag.lrp.attribution import attribute
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull, family_of, require_pull
@@ -46,6 +48,7 @@ from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
+from lrp4rag.reader.words import NONE
 from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.record import record
 from lrp4rag.report.words import reasons_of, verdict_words
@@ -55,7 +58,10 @@ from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
+P = TypeVar("P", Contradiction, Difference)
 
+OF_CARD = "default"
+"""The reader that a detector was trained with."""
 EXCERPT, NEEDED = 0.7, 0.95
 """Tokens of an excerpt, as a share of the longest prompt that is read whole; and of one that a long response
 needs."""
@@ -149,8 +155,8 @@ class _Part:
         """Without a response. Raises `InputError` for a prompt that leaves no room for one."""
         return self._reader.fit_prompt(self.whole, max_new_tokens=1, truncation=self._truncation)
 
-    def contradictions(self, some: Iterable[Contradiction]) -> tuple[Contradiction, ...]:
-        """Return contradictions, with their characters in the passages as they were given."""
+    def placed(self, some: Iterable[P]) -> tuple[P, ...]:
+        """Return contradictions or differences with their characters in the passages as they were given."""
         moved = []
         for one in some:
             start, end = one.passage_start, one.passage_end
@@ -259,7 +265,8 @@ class Detector:
             require_whole(max_memory, "max_memory", 1)
         require_whole(prompt_bytes, "prompt_bytes", 0)
         self.composite = composite_named(composite or (model.card.composite if model else "attnlrp"))
-        _ = family_of(reader.model)
+        if reader.has_model:
+            _ = family_of(reader.model)
         self.plain = model is not None and model.plain
         self._pulls = model is not None and PROMPT in model.needs
         if model is not None:
@@ -271,8 +278,11 @@ class Detector:
         self._users, self._mode = 0, ExitStack()
         self._flow: Flow | None = None
         self._replay: Replay | None = None
-        self._plain = PlainReplay(reader, prompt_bytes)
-        self._supposing = PlainReplay(reader)  # else it would put other prompts out
+        # Two of them: with one, what is supposed would put other prompts out.
+        self._plain: PlainReplay | TextReplay = TextReplay(reader)
+        self._supposing: PlainReplay | TextReplay = TextReplay(reader)
+        if reader.has_model:
+            self._plain, self._supposing = PlainReplay(reader, prompt_bytes), PlainReplay(reader)
         self._long: LongPrompt | None = None
 
     @classmethod
@@ -280,7 +290,7 @@ class Detector:
         cls,
         detector: str | Path = "default",
         *,
-        reader: str | Reader | None = None,
+        reader: str | Path | Reader | None = OF_CARD,
         device: str | None = None,
         dtype: str = "float32",
         truncation: Truncation = "error",
@@ -290,26 +300,30 @@ class Detector:
         """Return the bundled detector ("default") or one in a folder, with its reader.
 
         The reader is the one that it was trained with, by the name in its card, unless it is given: a hub
-        id, a folder, or one that is loaded. `device` defaults to CUDA where there is one. Raises
+        id, a folder, or one that is loaded. With None, there is none: the bundled detector "text" compares
+        texts, in milliseconds, and sees less. `device` defaults to CUDA where there is one. Raises
         `InputError` for what cannot be loaded or do not belong together.
         """
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
-        model = Model.load(detector)
+        name = NONE if reader is None else reader
+        model = Model.load(TEXT if (detector, name) == (BUNDLED, NONE) else detector)
         trained = model.card.reader
-        if not isinstance(reader, Reader):
+        if not isinstance(name, Reader):
             try:
                 reader = load_reader(
-                    reader or trained["name"],
+                    trained["name"] if name == OF_CARD else str(name),
                     device=device,
                     dtype=dtype,
                     chat_template=trained["chat_template"],
                     max_memory=max_memory,
                 )
             except InputError as error:
-                if reader is None:
+                if name == OF_CARD:
                     error.add_note(f"the detector was trained with '{trained['name']}'; give it as reader=…")
                 raise
+        else:
+            reader = name
         return cls(
             model,
             reader,
@@ -329,6 +343,11 @@ class Detector:
         if self.model is None:
             raise InputError("this needs a detector that was trained")
         return self.model
+
+    @property
+    def pulls(self) -> bool:
+        """Whether relevance can be pulled through its reader: there is one, and it gives derivatives."""
+        return self.reader.has_model and can_pull(self.reader.model)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -513,6 +532,9 @@ class Detector:
         seconds: dict[str, float] | None = None,
     ) -> _Examined:
         example, seconds, generated = prompt.example, dict(seconds or {}), response is None
+        if response is None and not self.reader.has_model:
+            raise InputError("there is no response, and no reader that could write one", field="response")
+        rows = rows and self.reader.has_model
         if rows or self._pulls:
             require_pull(self.reader.model)  # before the expensive part
         with self._turn():
@@ -586,7 +608,11 @@ class Detector:
             encoded, sentences = supposing
             after = model.assess(replace(self._supposing(encoded), generator=record.generator))
             assessment = with_premise(assessment, after, sentences, record.encoded)
-        return replace(assessment, contradictions=part.contradictions(assessment.contradictions))
+        return replace(
+            assessment,
+            contradictions=part.placed(assessment.contradictions),
+            differences=part.placed(assessment.differences),
+        )
 
     def _gather(
         self,
@@ -602,7 +628,7 @@ class Detector:
             nearest=[nearest(context.index, context.passages, text) for text in texts],
             computed=computed_values(record, judgement.response),
         )
-        if not judgement.decides or record.relevance is not None or not can_pull(self.reader.model):
+        if not judgement.decides or record.relevance is not None or not self.pulls:
             return gathered
         with _timed(seconds, "pull evidence"):
             by_sentence, contrastive = pull_evidence(self.flow, judgement, self.reader.tokenizer)
@@ -624,7 +650,7 @@ class Detector:
     def with_rows(self, verdict: ExplainedVerdict) -> ExplainedVerdict:
         """Return the verdict with what the page shades the prompt by (`sentence_rows`), where the reader can
         be pulled through."""
-        if verdict.sentence_rows is not None or not can_pull(self.reader.model):
+        if verdict.sentence_rows is not None or not self.pulls:
             return verdict
         seconds = dict(verdict.seconds)
         with self.reader.lock, self, self._turn():
@@ -696,7 +722,7 @@ class Detector:
     def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Within, `check` is called before each layer of each pass of the reader; what it raises ends what
         the detector does, which can be asked anew."""
-        return interruptible(self.reader.model, check)
+        return interruptible(self.reader.model, check) if self.reader.has_model else nullcontext()
 
     @property
     def is_open(self) -> bool:

@@ -84,7 +84,7 @@ def test_the_planted_hallucination_is_told_from_the_grounded_response(verdicts: 
 def test_a_known_generator_shifts_what_its_words_say_and_nothing_else(quick: dict[str, Any]) -> None:
     """Its values are as they are, whoever wrote them."""
     known, unknown = quick["by 7b"], quick["unknown"]
-    shift = Model.load().card.input.reading.shifts["llama-2-7b-chat"]
+    shift = Model.load().card.input.reading.shift_in_all("llama-2-7b-chat")
     moved = logit(known["probability"]) - logit(unknown["probability"])
     assert 0.5 < moved / shift < 1 + 1e-3
     assert known["spans"] == unknown["spans"]
@@ -174,7 +174,7 @@ def contradictions(default_reader: Reader) -> dict[str, ExplainedVerdict]:
     return {example.id: verdict for example, verdict in zip(examples, verdicts, strict=True)}
 
 
-MISSED = {"blood-thinner", "baggage", "telescope"}
+MISSED = {"pool-hours", "blood-thinner", "baggage", "telescope"}
 """Those that are under the default threshold."""
 
 

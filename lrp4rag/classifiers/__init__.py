@@ -2,6 +2,7 @@
 
 from lrp4rag.classifiers.card import Card, Interval
 from lrp4rag.classifiers.model import Model
+from lrp4rag.classifiers.text_model import TextModel
 from lrp4rag.classifiers.token_model import TokenModel  # the kinds that `Model.load` knows
 from lrp4rag.classifiers.vector_model import VectorModel
 from lrp4rag.classifiers.vectors import Features
@@ -15,6 +16,7 @@ __all__ = [
     "Reason",
     "Sentence",
     "SuspectSpan",
+    "TextModel",
     "TokenModel",
     "VectorModel",
     "Verdict",

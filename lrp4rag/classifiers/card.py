@@ -86,11 +86,18 @@ class VectorInput(ModelInput):
 
 
 class TokenInput(ModelInput):
-    """The blocks of features that each token is scored by, and the rule that decides by the scores."""
+    """The blocks of features that each token is scored by, the rule that decides by the scores, and the
+    features that each of its alarms reads."""
 
     kind: Literal["tokens"] = "tokens"
     blocks: dict[str, PlainTable | StateBlock]
     reading: DecisionRule
+    alarms: dict[str, tuple[str, ...]] = {}
+
+    @model_validator(mode="after")
+    def _has_a_rule_for_each(self) -> Self:
+        _require_rules(self.alarms, self.reading)
+        return self
 
     def words(self) -> str:
         return f"of tokens: {', '.join(self.blocks)}; a response's score is made of its highest"
@@ -98,6 +105,27 @@ class TokenInput(ModelInput):
     @property
     def generator_shifts(self) -> Mapping[str, float]:
         return self.reading.shifts
+
+
+def _require_rules(alarms: Mapping[str, Any], rule: DecisionRule) -> None:
+    if not alarms.keys() == rule.faults.alarms.keys() == rule.alarm_weights.keys():
+        raise ValueError("its alarms are not those of its rule")
+
+
+class TextInput(ModelInput):
+    """The rule that joins the alarms of a detector that compares text, and the features that each reads."""
+
+    kind: Literal["text"] = "text"
+    reading: DecisionRule
+    alarms: dict[str, tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _has_a_rule_for_each(self) -> Self:
+        _require_rules(self.alarms, self.reading)
+        return self
+
+    def words(self) -> str:
+        return "of the text alone: its values, words and conditions beside those of the passages"
 
 
 def _of_its_kind(given: Any) -> ModelInput:
@@ -184,95 +212,11 @@ class GeneratorEvidence(_Frozen):
     located: dict[str, Located]
 
 
-class PairEvidence(_Frozen):
-    """Of minimal pairs of one kind: their number, how many of the faulty twins are more probable than their
-    faithful one (`ranked`), how many of them are `flagged`, how many of the faithful ones (`originals`), and
-    the first less the second (`more`); of harmless changes, the same.
-
-    Where it was measured, `halves` is how many are ranked rightly by models that learned from half of the
-    sources, and `left_out` by such models that learned from no fault of this kind."""
-
-    set: str
-    kind: str
-    harmless: bool
-    pairs: Count
-    ranked: Interval
-    flagged: Interval
-    originals: Interval
-    more: Interval
-    halves: Interval | None = None
-    left_out: Interval | None = None
-
-
-class CalibrationEvidence(_Frozen):
-    """Expected calibration errors where a part `prevalence` of responses is hallucinated: of probabilities as
-    they are, shifted to that prevalence, and to one that is estimated from them; `generator_known` says
-    whether the detector is told who wrote a response."""
-
-    prevalence: Probability
-    generator_known: bool
-    as_it_is: Interval
-    given: Interval
-    estimated: Interval
-
-
-class LengthEvidence(_Frozen):
-    """Faithful responses of `low` to `high` tokens: their number, and how many are `flagged`."""
-
-    low: Count
-    high: Count
-    responses: Count
-    flagged: Interval
-
-
-class BlockEvidence(_Frozen):
-    """Of a detector that reads other `blocks`: AUROC of responses, and how many faulty twins are `ranked`
-    above their faithful one; each less that of the first of the table, which has one block (`auroc_added`,
-    `ranked_added`)."""
-
-    blocks: str
-    auroc: Interval
-    auroc_added: Interval
-    ranked: Interval
-    ranked_added: Interval
-
-
-class KindEvidence(_Frozen):
-    """Of one kind of label: responses with no other, told from faithful ones (AUROC, among all and among
-    those of one generator), and the spans of that kind in which a token is marked."""
-
-    kind: str
-    responses: Count
-    auroc: Interval
-    within_generators: Interval
-    spans: Count
-    touched: Interval
-
-
-class FormerEvidence(_Frozen):
-    """A `former` detector beside this one, on responses of sources that the former did not learn from and by
-    models of this one that did not either: `left_out` responses are of sources that it learned from. The
-    `difference` is paired: `now` less `before`."""
-
-    former: str
-    sha256: str
-    responses: Count
-    hallucinated: Count
-    sources: Count
-    left_out: Count
-    before: Metrics
-    now: Metrics
-    difference: Metrics
-
-
 class Evidence(_Frozen):
     """Cross-validated figures: of the detector, of the controls beside it, and of its tokens; over all
     responses together, and by generator where it was trained on tokens.
 
-    `calibration` is by prevalence, `lengths` are thirds of the faithful responses by their tokens, `blocks`
-    are detectors that read less, `along` is of sentences judged as they end, `kinds` those of labels, `pairs`
-    those of sources that were held out, `sets` the metrics of further sets of rows, and `former` a detector
-    that this one was compared with.
+    `sets` are the metrics of further sets of rows.
     """
 
     protocol: str
@@ -280,13 +224,7 @@ class Evidence(_Frozen):
     controls: dict[str, Metrics]
     tokens: Metrics
     generators: dict[str, GeneratorEvidence] = {}
-    calibration: list[CalibrationEvidence] = []
-    lengths: list[LengthEvidence] = []
-    blocks: list[BlockEvidence] = []
-    kinds: list[KindEvidence] = []
-    pairs: list[PairEvidence] = []
     sets: dict[str, Metrics] = {}
-    former: FormerEvidence | None = None
 
 
 class Card(_Frozen):

@@ -1,23 +1,28 @@
-"""Find the values of a response that a passage has otherwise, and classify its sentences by what they
-state."""
+"""What passages have against a response: values that they have otherwise, and what else alarms suspect of its
+sentences; and what each sentence states."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from lrp4rag.claims import Value, comparable
+from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
 from lrp4rag.claims.index import Occurrence
 from lrp4rag.claims.polarity import stated_without
+from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.stating import Stating, stating_of
-from lrp4rag.classifiers.verdict import Contradiction
+from lrp4rag.classifiers.alarms import Alarmed
+from lrp4rag.classifiers.verdict import Contradiction, Difference, DifferenceKind
 from lrp4rag.features.contrast import Claim, Context, Contrast, Scored, claims
 from lrp4rag.features.record import Record
+from lrp4rag.util.sentences import sentences_in
 
 ALIKE = 0.5
 """Similarity of its surroundings from which another value contradicts one that no passage supports,
@@ -32,7 +37,7 @@ LARGEST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Ranked:
     """A contradiction with how similar its place in the passages is (0 to 1), and how similar the best place
     is that has the response's value (0 where none has)."""
 
@@ -41,7 +46,7 @@ class Compared:
     support: float
 
 
-def contradictions(record: Record) -> list[Compared]:
+def contradictions(record: Record) -> list[Ranked]:
     """In the order of the response: values for which the reader prefers what a passage has in their place, or
     which no passage has while a place that says nearly the same has another."""
     context = record.context
@@ -61,14 +66,14 @@ def with_suspected(
     return tuple(sorted((*known, *more), key=lambda one: one.start))
 
 
-def compared(some: Sequence[Compared], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+def compared(some: Sequence[Ranked], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     """Return the columns `decision.COMPARED` of S sentences, (S, 4): whether they have a contradicted value,
     and of these the largest margin and similarity, and whether no passage has one; 0 without any."""
     rows = np.zeros((len(sentences), 4))
     for row, (start, end) in zip(rows, sentences, strict=True):
         inside = [one for one in some if start <= one.contradiction.start and one.contradiction.end <= end]
         if inside:
-            margin = max(one.contradiction.margin for one in inside)
+            margin = max(one.contradiction.margin or 0.0 for one in inside)
             row[:] = (
                 1.0,
                 np.clip(margin, -LARGEST, LARGEST),
@@ -101,7 +106,7 @@ class Statements:
 
 def _contradiction(
     claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record, *, suspected: bool = False
-) -> Compared | None:
+) -> Ranked | None:
     value, start = claim.value, claim.sentence[0]
     if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
         return None  # what is denied is not said
@@ -125,7 +130,7 @@ def _contradiction(
                 occurrence.value.end,
                 margin,
             )
-            return Compared(found, occurrence.similarity, claim.support)
+            return Ranked(found, occurrence.similarity, claim.support)
     return None
 
 
@@ -207,3 +212,65 @@ def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | Non
     if best is None and claim.value.key[1]:
         best = _stated(claim, context, similarities)
     return best if best is not None and best.similarity >= claim.support else None
+
+
+Span = tuple[int, int]
+
+NAMED: Mapping[str, DifferenceKind] = {
+    "negation": "denied",
+    "condition": "left out",
+    "refusal": "answered",
+    "attribution": "said of another",
+}
+"""What an alarm's sentence differs in, by the alarm's name (without "text")."""
+AROUND = " \t\n,;:.()"
+SUSPECTED = 0.5
+"""The probability by an alarm's networks from which its difference is named."""
+
+
+def differences(
+    answer: str, compared: list[Compared], passages: tuple[str, ...], alarmed: Alarmed
+) -> tuple[Difference, ...]:
+    """Name what the passages have against the sentences that alarms suspect, in the order of the response."""
+    suspected: list[tuple[int, DifferenceKind]] = []
+    for name in alarmed.log_odds:
+        kind = NAMED.get(name.removeprefix("text "))
+        if kind is not None:
+            chances = expit(alarmed.by_sentence(name, len(compared)))
+            suspected += [(number, kind) for number, chance in enumerate(chances) if chance >= SUSPECTED]
+    found = []
+    for number, kind in sorted(suspected):
+        for here, passage, there, subject in _places(kind, compared[number]):
+            if kind == "denied":  # a word alone, which both sides have, tells nothing
+                here, there = _clause(answer, *here), _clause(passages[passage], *there)  # noqa: PLW2901
+            words = passages[passage][slice(*there)]
+            found.append(Difference(kind, *here, passage, *there, words, subject))
+    return tuple(found)
+
+
+def _clause(text: str, start: int, end: int) -> Span:
+    """Return the clause around some characters, without the white space and signs around it."""
+    for first, last in sentences_in(text):
+        for clause in signed_clauses(text, first, last) if first <= start < last else ():
+            if clause.start <= start < clause.end:
+                inside = text[clause.start : clause.end]
+                left = len(inside) - len(inside.lstrip(AROUND))
+                return clause.start + left, max(clause.start + len(inside.rstrip(AROUND)), end)
+    return start, end
+
+
+def _places(kind: DifferenceKind, sentence: Compared) -> Iterator[tuple[Span, int, Span, str]]:
+    """Yield the characters of the response, the passage, its characters and its subject, of the surest."""
+    whole = sentence.start, sentence.end
+    if kind == "left out":
+        for left in sentence.left_out[:1]:
+            yield whole, left.passage, (left.start, left.end), ""
+    elif kind == "said of another":
+        home = sentence.home
+        if home is not None and home.subject:
+            yield whole, home.passage, (home.start, home.end), home.subject[0].text
+    else:
+        surest = sentence.denials[:1] if kind == "denied" else [sentence.answered]
+        for place in filter(None, surest):
+            there = place.passage_start, place.passage_end
+            yield (place.start, place.end), place.passage, there, ""

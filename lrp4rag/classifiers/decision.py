@@ -6,14 +6,15 @@ it is chosen on log odds of tokens by models that did not learn from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
-from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import balanced_weights, deviations, logistic_weights
@@ -38,22 +39,58 @@ PENALTY = 0.01
 """Of the regressions: this times half the square of the weights of standardised columns is added to the mean
 loss."""
 Weights = Annotated[tuple[Bounded, ...], Field(min_length=len(COLUMNS), max_length=len(COLUMNS))]
+LOWEST = -8.0
+"""Log odds of an alarm in a claim without a value, and of one that is less suspect than this."""
+TINY = 1e-9
+"""Probabilities are cut this close to 0 and 1 before their log odds are taken."""
+NO_ALARMS: Mapping[str, Scores] = MappingProxyType({})
 SHIFT_DEVIATION = 0.5
 """Standard deviation of the prior of a generator's shift: odds half as large again are nothing unusual."""
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionRule:
-    """* `weights`: the log odds of a claim are its `COLUMNS` times these, plus `offset`, plus the generator's
-      shift: those of a response of which it is the most suspect claim.
-    * `shifts`: log odds by generator, since some hallucinate more often than others; 0 for any other.
-    * In a suspect claim, tokens are marked from the probability `token_threshold` on.
-    * `values`: slope and offset that make a probability of the log odds of a value that a passage has
-      otherwise. A claim is right where its words are supported and its values are those of the passages:
-      averaged over all of its words, one wrong number would drown.
+class AlarmRule:
+    """How the alarms of single kinds of faults join what a claim has in all: it is as suspect as the highest.
+
+    * `alarms`: slope and offset that make a probability of an alarm's log odds, by its name. Averaged with
+      all that is right in a claim, one wrong number would drown.
+    * `scale`: slope and offset of the log odds of the highest, so that probabilities hold.
     """
 
     # In a card, every number is checked.
+    __pydantic_config__: ClassVar = ConfigDict(
+        extra="forbid", allow_inf_nan=False, revalidate_instances="always"
+    )
+
+    alarms: dict[str, tuple[Bounded, Bounded]] = field(default_factory=dict)
+    scale: tuple[Bounded, Bounded] = (1.0, 0.0)
+
+    def alarm(self, name: str, log_odds: Scores) -> Scores:
+        """Return the probabilities of a kind of fault from its log odds, of the same shape."""
+        slope, offset = self.alarms[name]
+        probabilities: Scores = expit(slope * log_odds + offset)
+        return probabilities
+
+    def joined(self, unsupported: Scores, alarms: Mapping[str, Scores]) -> Scores:
+        """Return the probabilities of S claims, (S,), from those that they are `unsupported` in all, (S,),
+        and the highest log odds of each alarm in them, (S,; minus infinity for none)."""
+        highest = unsupported
+        for name, log_odds in alarms.items():
+            highest = np.maximum(highest, self.alarm(name, log_odds))
+        slope, offset = self.scale
+        scaled: Scores = expit(slope * logit(np.clip(highest, TINY, 1 - TINY)) + offset)
+        return scaled
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """* `weights`: the log odds that a claim is unsupported in all are its `COLUMNS` times these, those of
+      alarms (`LOWEST` or more) times `alarm_weights`, `offset`, and the generator's shift, added.
+    * `shifts`: log odds by generator, since some hallucinate more often than others; 0 for any other.
+    * In a suspect claim, tokens are marked from the probability `token_threshold` on.
+    * `faults` joins the alarms of single kinds of faults with it.
+    """
+
     __pydantic_config__: ClassVar = ConfigDict(
         extra="forbid", allow_inf_nan=False, revalidate_instances="always"
     )
@@ -62,38 +99,50 @@ class DecisionRule:
     offset: Bounded
     token_threshold: Probability
     shifts: dict[str, Bounded] = field(default_factory=dict)
-    values: tuple[Bounded, Bounded] | None = None
+    alarm_weights: dict[str, Bounded] = field(default_factory=dict)
+    faults: AlarmRule = field(default_factory=AlarmRule)
 
     def shift(self, generator: str | None) -> float:
-        """Return the shift of the log odds by a generator; 0 for an unknown one."""
+        """Return the shift of the log odds by a generator, before the scale; 0 for an unknown one."""
         return self.shifts.get(generator or "", 0.0)
 
-    def value(self, log_odds: Scores) -> Scores:
-        """Return the probabilities (V,) of values from their log odds; 0 by a rule without values."""
-        if self.values is None:
-            return np.zeros(len(log_odds))
-        slope, offset = self.values
-        probabilities: Scores = expit(slope * log_odds + offset)
+    def shift_in_all(self, generator: str | None) -> float:
+        """Return what a generator adds to the log odds of a claim that no alarm flags by itself."""
+        return self.faults.scale[0] * self.shift(generator)
+
+    def claims(
+        self, columns: Scores, generator: str | None = None, alarms: Mapping[str, Scores] = NO_ALARMS
+    ) -> Scores:
+        """Return the probabilities of S claims, (S,), from their `COLUMNS`, (S, columns), and the highest log
+        odds of each alarm in them (S,; minus infinity for none)."""
+        return self.claims_by(columns, np.full(len(columns), generator or ""), alarms)
+
+    def claims_by(
+        self, columns: Scores, generators: Names, alarms: Mapping[str, Scores] = NO_ALARMS
+    ) -> Scores:
+        """Return the probabilities of claims by several `generators`, (S,; "" for unknown)."""
+        return self.faults.joined(self.unsupported(columns, generators, alarms), alarms)
+
+    def unsupported(self, columns: Scores, generators: Names, alarms: Mapping[str, Scores]) -> Scores:
+        """Return the probabilities that claims are unsupported in all, (S,)."""
+        total = columns @ np.array(self.weights) + self.offset
+        total = total + np.array([self.shift(name) for name in generators])
+        for name, log_odds in alarms.items():
+            total = total + self.alarm_weights[name] * np.maximum(log_odds, LOWEST)
+        probabilities: Scores = expit(total)
         return probabilities
 
-    def claims(self, columns: Scores, generator: str | None = None, values: Scores | None = None) -> Scores:
-        """Return the probabilities of S claims, (S,), from their `COLUMNS`, (S, columns), and the log odds of
-        their most suspect values, `values` (S,; minus infinity for none)."""
-        return self.claims_by(columns, np.full(len(columns), generator or ""), values)
-
-    def claims_by(self, columns: Scores, generators: Names, values: Scores | None = None) -> Scores:
-        """Return the probabilities of claims by several `generators`, (S,; "" for unknown)."""
-        shifts = np.array([self.shift(name) for name in generators])
-        unsupported: Scores = expit(columns @ np.array(self.weights) + self.offset + shifts)
-        return unsupported if values is None else 1 - (1 - unsupported) * (1 - self.value(values))
-
     def responses(
-        self, columns: Scores, owner: Numbers, generators: Names, values: Scores | None = None
+        self,
+        columns: Scores,
+        owner: Numbers,
+        generators: Names,
+        alarms: Mapping[str, Scores] = NO_ALARMS,
     ) -> Scores:
         """Of R responses by `generators` (R,): that of the most suspect claim; 0 where there is none. `owner`
         (S,) is the number of each claim's response."""
         found = np.zeros(len(generators))
-        np.maximum.at(found, owner, self.claims_by(columns, generators[owner], values))
+        np.maximum.at(found, owner, self.claims_by(columns, generators[owner], alarms))
         return found
 
 
@@ -136,13 +185,14 @@ def choose_rule(
     token_threshold: float,
     generators: Names,
     sets: Names | None = None,
-    values: Scores | None = None,
+    alarms: Mapping[str, Scores] = NO_ALARMS,
 ) -> DecisionRule:
-    """Return the weights of a claim, and what makes a response's probability of its most suspect one.
+    """Return the weights of a claim, and what makes a response's probability of its most suspect one: a rule
+    in which no alarm flags by itself.
 
     Of S claims: `columns` (S, columns), whether a part of them is annotated (`wrong`, (S,)) and the number of
     their response (`owner`, (S,)); of R responses: `labels` and `generators` (R,), as for `responses`.
-    `values` (S,) are the log odds of the claims' most suspect values, minus infinity for none.
+    `alarms` (S,) are the highest log odds of each alarm in the claims, minus infinity for none.
 
     First logistic regression of claims; then of responses, on the highest of their claims. Where responses
     are from several `sets` (R,), probabilities hold where half of each set's are hallucinated: where a
@@ -150,6 +200,8 @@ def choose_rule(
     would have to explain why one generator hallucinates more.
     """
     several = sets is not None and len(set(sets)) > 1
+    count = columns.shape[1]
+    columns = np.column_stack([columns, *(np.maximum(scores, LOWEST) for scores in alarms.values())])
     of_claims = balanced_weights(wrong, sets[owner]) if several and sets is not None else None
     weights, _ = logistic_weights(columns, wrong, 1 / (PENALTY * len(wrong)), of_claims)
     highest = highest_of(columns @ weights, owner, len(labels))
@@ -157,31 +209,9 @@ def choose_rule(
     counts = balanced_weights(labels[some], sets[some]) if several and sets is not None else None
     slope, offset, shifts = _regression(highest[some, None], labels[some], generators[some], counts)
     # A response must not become less suspect by a suspect claim.
-    scaled = tuple((max(float(slope[0]), 0.0) * weights).tolist())
-    rule = DecisionRule(scaled, offset, token_threshold, shifts)
-    if values is None or not np.isfinite(values).any():
-        return rule
-    by_claim = rule.claims_by(columns, generators[owner])
-    weight = np.ones(len(labels)) if sets is None else balanced_weights(labels, sets)
-    return replace(rule, values=_scale_of_values(by_claim, values, owner, labels, weight))
-
-
-def _scale_of_values(
-    unsupported: Scores, values: Scores, owner: Numbers, labels: Flags, weights: Scores
-) -> tuple[float, float]:
-    """Return the slope and offset with which responses are likeliest, beside what their claims have without
-    values (S,)."""
-
-    def loss(parameters: Scores) -> float:
-        slope, offset = np.exp(parameters[0]), parameters[1]
-        claims = 1 - (1 - unsupported) * (1 - expit(slope * values + offset))
-        chances = np.clip(highest_of(claims, owner, len(labels)), 1e-6, 1 - 1e-6)
-        return float(-np.average(np.log(np.where(labels, chances, 1 - chances)), weights=weights))
-
-    some = np.isfinite(highest_of(unsupported, owner, len(labels)))
-    weights = np.where(some, weights, 0.0)
-    best = minimize(loss, np.array([0.0, -3.0]), method="Nelder-Mead")
-    return float(np.exp(best.x[0])), float(best.x[1])
+    scaled = (max(float(slope[0]), 0.0) * weights).tolist()
+    of_alarms = dict(zip(alarms, scaled[count:], strict=True))
+    return DecisionRule(tuple(scaled[:count]), offset, token_threshold, shifts, of_alarms)
 
 
 def _regression(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.words import stop_words
 from lrp4rag.classifiers.card import Range
 from lrp4rag.features.record import Record, Values
 
@@ -93,6 +94,26 @@ FACETS: dict[str, Facet] = {
 }
 
 
+def _function_words(record: Record, ends: Numbers) -> Values:
+    """Of the words up to each end; a half where there are too few to tell."""
+    text, offsets = record.encoded.response, record.encoded.response_offsets
+    stops, known = stop_words(), np.zeros(len(offsets), dtype=bool)
+    words = np.zeros(len(offsets), dtype=bool)
+    for number, (start, end) in enumerate(offsets):
+        words[number] = _LETTER.search(text, start, end) is not None
+        known[number] = text[start:end].lower() in stops
+    counts, found = np.cumsum(words)[ends - 1], np.cumsum(known)[ends - 1]
+    return np.where(counts >= FEWEST, (found + 1) / np.maximum(counts, 1), 0.5)
+
+
+TEXT_FACETS: dict[str, Facet] = {
+    "function words": Facet(
+        "the proportion of common English words in the response (its language)", _function_words, below=2
+    ),
+}
+"""Those of a detector without a reader."""
+
+
 def ends_in(record: Record) -> Numbers:
     """Return how many tokens there are up to the end of each sentence, (S,); 1 or more."""
     starts = np.array([start for start, _ in record.encoded.response_offsets])
@@ -100,15 +121,15 @@ def ends_in(record: Record) -> Numbers:
     return np.maximum(np.searchsorted(starts, ends), 1).astype(np.intp)
 
 
-def ranges(records: Iterable[Record]) -> dict[str, Range]:
+def ranges(records: Iterable[Record], facets: Mapping[str, Facet] = FACETS) -> dict[str, Range]:
     """Ranges of the training responses, up to the end of each of their sentences."""
-    values: dict[str, list[Values]] = {name: [] for name in FACETS}
+    values: dict[str, list[Values]] = {name: [] for name in facets}
     for record in records:
         ends = ends_in(record)
-        for name, facet in FACETS.items():
+        for name, facet in facets.items():
             values[name].append(facet.of(record, ends))
     found = {}
-    for name, facet in FACETS.items():
+    for name, facet in facets.items():
         low, high = np.quantile(np.concatenate(values[name]), ((1 - HELD) / 2, (1 + HELD) / 2))
         found[name] = Range(low=float(low) / facet.below, high=float(high) * facet.slack)
     return found
@@ -130,7 +151,7 @@ def unlike(trained: dict[str, Range], record: Record) -> list[tuple[Unlike, ...]
     ends = ends_in(record)
     found: list[list[Unlike]] = [[] for _ in ends]
     for name, held in trained.items():
-        facet = FACETS.get(name)
+        facet = FACETS.get(name) or TEXT_FACETS.get(name)
         if facet is None:
             continue
         for some, value, end in zip(found, facet.of(record, ends), ends, strict=True):

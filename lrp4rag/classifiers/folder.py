@@ -23,14 +23,14 @@ from lrp4rag.util.hashes import hash_of
 from lrp4rag.util.strict_json import read_record, require_seal, sealed
 from lrp4rag.util.types import first_fault, not_finite
 
-FORMAT = 6
+FORMAT = 7
 CARD, ESTIMATOR = "card.json", "estimator.safetensors"
 FORMER = "estimator.skops"
 """The name of that file up to format 3: it may be replaced, and is not read."""
 LARGEST = 512 * 2**20
 """Bytes of what was learned. The bundled detector takes less than two million."""
-BUNDLED = "default"
-"""The name of the detector that comes with the package."""
+BUNDLED, TEXT = "default", "text"
+"""The names of the detectors that come with the package; the second needs no reader."""
 KINDS = ("float32", "float64", "int64")
 
 
@@ -116,6 +116,6 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
 
 
 def _folder(name: str | Path) -> Path:
-    if str(name) == BUNDLED:
+    if str(name) in (BUNDLED, TEXT):
         return Path(str(resources.files("lrp4rag"))) / "classifiers" / "bundled" / str(name)
     return Path(name)

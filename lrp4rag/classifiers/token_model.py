@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Self, cast
 
 import numpy as np
 from scipy.special import expit
 
+from lrp4rag.classifiers.alarms import PLACE, Alarmed, Alarms, alarm_arrays, alarms_of, units
 from lrp4rag.classifiers.card import Card, TokenInput
-from lrp4rag.classifiers.contradiction import Statements, with_suspected
-from lrp4rag.classifiers.decision import Numbers, Scores, claim_columns, highest_of
-from lrp4rag.classifiers.ensemble import Ensemble, Network, arrays_of, mean_log_odds, networks_of
+from lrp4rag.classifiers.contradiction import SUSPECTED, Statements, differences, with_suspected
+from lrp4rag.classifiers.decision import claim_columns
+from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.verdict import Assessment, Claims, Judgement, Reason, TokenMarks
 from lrp4rag.features.blocks import Block
@@ -20,22 +21,18 @@ from lrp4rag.features.contrast import Contrast
 from lrp4rag.features.parts import READING
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.record import Record
+from lrp4rag.features.rows import values_of
 from lrp4rag.features.units import sentence_numbers
-from lrp4rag.features.values import value_rows
 
 REASONS = 3
-VALUES = "values"
-"""The place of the networks that score values, among the arrays."""
-SUSPECTED = 0.5
-"""Probability from which a value is named as contradicted by what a passage has in its place."""
 
 
 @dataclass(frozen=True, eq=False)
 class TokenModel(Model):
-    """An `ensemble` of the card's blocks of features, the card's rule, and networks that score `values`."""
+    """An `ensemble` of the card's blocks of features, the card's rule, and `alarms` by their names."""
 
     ensemble: Ensemble
-    values: tuple[Network, ...] = ()
+    alarms: Alarms = field(default_factory=dict)
 
     kind: ClassVar[str] = "tokens"
     plain: ClassVar[bool] = True
@@ -56,34 +53,32 @@ class TokenModel(Model):
 
     def score(self, record: Record) -> Assessment:
         numbers, rule = sentence_numbers(record), self.input.reading
+        text, passages = record.encoded.response, record.context.passages
         scores = self.ensemble({name: block(record) for name, block in self.blocks.items()}, numbers)
         statements = Statements.of(record)
         columns = claim_columns(scores.alone, scores.among, numbers, statements.compared)
-        compared, log_odds = self.score_values(record)
-        highest = highest_of(log_odds, sentences_of(compared, record), len(columns))
+        alarmed = Alarmed.of(self.alarms, units(record) if self.alarms else {})
+        highest = {name: alarmed.by_sentence(name, len(columns)) for name in self.alarms}
         read = np.isin(np.arange(len(columns)), numbers)
         claims = np.where(read, rule.claims(columns, record.generator, highest), 0.0)
         stating = [k for k, one in enumerate(statements.stating) if one != "nothing" and read[k]]
-        marks, probabilities = expit(scores.among), rule.value(log_odds)
-        for one, probability in zip(compared, probabilities, strict=True):
-            inside = slice(one.claim.first, one.claim.last)
-            marks[inside] = np.maximum(marks[inside], probability)
-        suspected = [compared[k] for k in np.flatnonzero(probabilities >= SUSPECTED)]
+        marks, suspected = expit(scores.among), list[Contrast]()
+        if "value" in self.alarms:
+            compared = values_of(record)
+            probabilities = expit(alarmed.log_odds["value"])
+            for one, probability in zip(compared, probabilities, strict=True):
+                inside = slice(one.claim.first, one.claim.last)
+                marks[inside] = np.maximum(marks[inside], probability)
+            suspected = [compared[k] for k in np.flatnonzero(probabilities >= SUSPECTED)]
         return Assessment(
             float(claims[stating].max()) if stating else None,
-            rule.shift(record.generator),
+            rule.shift_in_all(record.generator),
             TokenMarks(marks.astype(np.float32), rule.token_threshold),
             scores,
             Claims(claims, statements.stating),
             with_suspected(record, statements.contradictions, suspected),
+            differences(text, record.compared, passages, alarmed) if self.alarms else (),
         )
-
-    def score_values(self, record: Record) -> tuple[tuple[Contrast, ...], Scores]:
-        """Return the values of a response and their log odds, (V,), of not being what the passages have."""
-        if not self.values or not record.has_contrasts:
-            return (), np.zeros(0)
-        compared, table = value_rows(record)
-        return compared, mean_log_odds(self.values, table.astype(np.float32))
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
         """Return the features that moved one sentence most towards the verdict: the most suspect sentence of
@@ -125,22 +120,11 @@ class TokenModel(Model):
         return tuple(sorted(reasons, key=lambda reason: -abs(reason.moved or 0.0))[:REASONS])
 
     def arrays(self) -> Arrays:
-        return self.ensemble.arrays() | arrays_of(self.values, VALUES)
+        return self.ensemble.arrays() | alarm_arrays(self.alarms)
 
     @classmethod
     def of(cls, card: Card, arrays: Arrays) -> Self:
         read = cast(TokenInput, card.input)
-        values = {name: array for name, array in arrays.items() if name.startswith(f"{VALUES}/")}
-        words = {name: array for name, array in arrays.items() if name not in values}
-        if bool(values) != (read.reading.values is not None):
-            raise ValueError("the networks of values are not those of the rule in its card")
-        networks = tuple(networks_of(values, VALUES)) if values else ()
-        if networks and arrays_of(networks, VALUES).keys() != values.keys():
-            raise ValueError("the networks of values have further arrays")
-        return cls(card, Ensemble.of(words, list(read.blocks)), networks)
-
-
-def sentences_of(compared: Sequence[Contrast], record: Record) -> Numbers:
-    """Return the number of the sentence that each value stands in, (V,)."""
-    numbers = {span: number for number, span in enumerate(record.encoded.sentences)}
-    return np.array([numbers[one.claim.sentence] for one in compared], dtype=np.intp)
+        alarms = alarms_of(arrays, read.alarms)
+        words = {name: array for name, array in arrays.items() if not name.startswith(f"{PLACE}/")}
+        return cls(card, Ensemble.of(words, list(read.blocks)), alarms)

@@ -28,8 +28,9 @@ class Contradiction:
     `text`.
 
     It has `instead`, at its characters `passage_start` to `passage_end`. `margin` is by how many nats the
-    reader finds that likelier, with what follows, and `relevance` the contrastive relevance of the passage,
-    in logits: what it speaks for that, less what it speaks for the text; None where it was not pulled.
+    reader finds that likelier, with what follows (None without a reader), and `relevance` the contrastive
+    relevance of the passage, in logits: what it speaks for that, less what it speaks for the text; None where
+    it was not pulled.
     """
 
     start: int
@@ -39,8 +40,32 @@ class Contradiction:
     passage: int
     passage_start: int
     passage_end: int
-    margin: float
+    margin: float | None
     relevance: float | None = None
+
+
+DifferenceKind = Literal["denied", "left out", "answered", "said of another"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Characters `start` to `end` of a response differ from what `words` say, characters `passage_start` to
+    `passage_end` of passage `passage` (an index):
+
+    * "denied": one denies what the other says.
+    * "left out": the passage's condition, which the response leaves out.
+    * "answered": the passage may have what the response says to be missing.
+    * "said of another": the passage says it of `subject`.
+    """
+
+    kind: DifferenceKind
+    start: int
+    end: int
+    passage: int
+    passage_start: int
+    passage_end: int
+    words: str
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +190,7 @@ class Verdict:
     unlike: tuple[Unlike, ...] = ()
     shift: float = 0.0
     computed: tuple[Computed, ...] = ()
+    differences: tuple[Difference, ...] = ()
     read: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -204,7 +230,8 @@ class Assessment:
     * `probability`: that it is hallucinated, None where it states nothing; `shift` is what its known
       generator added to the log odds.
     * `marks`: the probabilities of its tokens, of a model that scores tokens; `scores` are their log odds.
-    * `claims`: of its sentences, and `contradictions`: the values that a passage has otherwise, likewise.
+    * `claims`: of its sentences, and `contradictions`: the values that a passage has otherwise, likewise;
+      `differences`: what else passages have against its sentences.
     * `token_threshold`: smoothed relevance (in logits) below which tokens are suspect, of one that does not.
     """
 
@@ -214,6 +241,7 @@ class Assessment:
     scores: TokenScores | None = None
     claims: Claims | None = None
     contradictions: tuple[Contradiction, ...] = ()
+    differences: tuple[Difference, ...] = ()
     token_threshold: float | None = None
 
 
@@ -287,7 +315,9 @@ class Judgement:
         for number, (start, end) in enumerate(spans):
             if claims is not None and statuses[number] == "supported" and not tokens[number].any():
                 statuses[number] = "not judged"  # the reader has no token of it
-            inside = (start <= one.start and one.end <= end for one in assessment.contradictions)
+            against = [(one.start, one.end) for one in assessment.contradictions]
+            against += [(one.start, one.end) for one in assessment.differences]
+            inside = (start <= first and last <= end for first, last in against)
             if statuses[number] == "unsupported" and any(inside):
                 statuses[number] = "contradicted"
         return cls(
@@ -313,6 +343,13 @@ class Judgement:
         if claims is None or claims.stating[number] == "nothing":
             return None
         return float(claims.probabilities[number])
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """Those of suspect sentences."""
+        spans = [self.spans[number] for number in self.suspect]
+        every = self.assessment.differences
+        return tuple(one for one in every if any(start <= one.start < end for start, end in spans))
 
     def contradictions_in(self, number: int) -> tuple[Contradiction, ...]:
         """Those of a sentence."""
@@ -344,6 +381,7 @@ class Judgement:
             unlike=each_once(self._facets()),
             shift=assessment.shift,
             computed=evidence.computed,
+            differences=self.differences,
             **details,
         )
 

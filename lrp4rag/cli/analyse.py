@@ -194,6 +194,7 @@ def _here(
 def _open(choice: DetectorChoice, reader: ReaderChoice) -> Detector:
     from lrp4rag.judge import Detector
 
+    choice = choice.beside(reader.reader_name)
     model = choice.open()
     if choice.estimates and model is not None:
         _ = model.assumed_prevalence  # what has none is refused before the expensive part

@@ -18,6 +18,9 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import absolute_name, check_output, is_local, place_at
 from lrp4rag.util.text import one_line, without_secrets
 
+NONE = "none"
+"""The reader of a detector that compares texts only."""
+
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Model
     from lrp4rag.judge import Detector
@@ -229,12 +232,16 @@ class ReaderChoice:
         return self.composite or "attnlrp"
 
     def open(self, detector: Model | None = None) -> Reader:
-        """Load the reader, with the detector's chat framing unless the options name one."""
+        """Load the reader, with the detector's chat framing unless the options name one; none for a detector
+        that needs none."""
         from lrp4rag.reader import load_reader
 
         framing = self.framed_as(detector).chat_template
+        needs_none = detector is not None and detector.card.reader["name"] == NONE
+        if self.reader_name == NONE and detector is None:
+            raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
         return load_reader(
-            self.reader_name,
+            NONE if needs_none else self.reader_name,
             device=self.device,
             dtype=self.dtype,
             chat_template=framing,
@@ -340,6 +347,13 @@ class DetectorChoice:
         """Whether the prevalence is estimated from the responses."""
         return self.prevalence == ESTIMATE
 
+    def beside(self, reader_name: str) -> DetectorChoice:
+        """Take the bundled detector that goes with the reader "none", where that is asked for."""
+        from lrp4rag.classifiers.folder import BUNDLED, TEXT
+
+        bundled = (self.detector_name, reader_name) == (BUNDLED, NONE)
+        return replace(self, detector_name=TEXT) if bundled else self
+
     def open(self) -> Model | None:
         """Load the detector (None for "none") at the chosen threshold and prevalence; an estimated one is
         set later."""
@@ -408,11 +422,11 @@ class JudgeChoice:
 
     def open(self) -> Detector:
         """Load the detector with its reader. Raises `InputError` for what cannot be loaded."""
-        from lrp4rag.judge import Detector
+        from lrp4rag.judge import OF_CARD, Detector
 
         if self.detector_name == "none":
             raise InputError("a policy needs a detector")
-        detector = Detector.load(self.detector_name, reader=self.reader_name, device=self.device)
+        detector = Detector.load(self.detector_name, reader=self.reader_name or OF_CARD, device=self.device)
         return detector if self.operating_point is None else detector.at(self.operating_point)
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from lrp4rag.training.corpus import Corpus
     from lrp4rag.training.train import Recipe
 
-TOKENS = "tokens"
-CLASSIFIERS = (TOKENS, "threshold", "svm", "mlp", "forest", "lstm")
+TOKENS, TEXT = "tokens", "text"
+CLASSIFIERS = (TOKENS, TEXT, "threshold", "svm", "mlp", "forest", "lstm")
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 MODES = ("interpolate", "pad_last", "zeros")
 one_in = partial(click.option, type=click.IntRange(1), default=1)
@@ -65,7 +65,7 @@ class Settings:
         from lrp4rag.classifiers.vectors import VECTORS
         from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
         from lrp4rag.features.parts import MATRIX
-        from lrp4rag.training.train import TokenRecipe, VectorRecipe
+        from lrp4rag.training.train import TextRecipe, TokenRecipe, VectorRecipe
 
         described = any(option is not None for option in (self.vector, self.length, self.resampling))
         classifier = self.classifier or ("svm" if described else TOKENS)
@@ -73,6 +73,8 @@ class Settings:
             if described:
                 raise InputError("vector, length and resampling are not for the classifier 'tokens'")
             return TokenRecipe(blocks_named(self.block or PLAIN_BLOCKS))
+        if classifier == TEXT and not described and not self.block:
+            return TextRecipe()
         if self.block or self.more or self.no_pairs:
             raise InputError(f"block, more and no-pairs are for the classifier 'tokens', not '{classifier}'")
         vector, mode = self.vector or "total", self.resampling or MODES[0]
@@ -103,15 +105,16 @@ class Settings:
 @command()
 @click.argument("data", metavar="DATA")
 @click.option("--out", required=True, type=PATH, help="Folder for the detector.")
-@click.option("--store", required=True, type=PATH, help=STORE_HELP)
+@click.option("--store", type=PATH, help=f"{STORE_HELP} Not needed for the classifier 'text'.")
 @gathered(
     Settings,
     "settings",
     click.option(
         "--classifier",
         type=click.Choice(CLASSIFIERS),
-        help="Networks that judge single tokens of a plain pass, or a classifier of one relevance vector, "
-        "which the LSTM reads step by step.  [default: tokens, or svm if a vector is described]",
+        help="Networks that judge single tokens of a plain pass; alarms that compare text, without a "
+        "reader; or a classifier of one relevance vector, which the LSTM reads step by step.  [default: "
+        "tokens, or svm if a vector is described]",
     ),
     click.option(
         "--more",
@@ -145,7 +148,7 @@ class Settings:
 def train(
     data: str,
     out: Path,
-    store: Path,
+    store: Path | None,
     settings: Settings,
     workers: int | None,
     reader: ReaderChoice,
@@ -169,14 +172,20 @@ def train(
     from lrp4rag.training.train import train as fit
 
     check_target(out)  # before the expensive part
-    if (target := out.resolve()).is_relative_to(store.resolve()) or store.resolve().is_relative_to(target):
-        raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     recipe = settings.recipe()
-    corpus = settings.corpus(data, pairs=READING in recipe.needs)
+    if store is not None and (_within(out, store) or _within(store, out)):
+        raise InputError("--out and --store are two folders, and neither is in the other", path=out)
+    if store is None and recipe.needs:
+        raise InputError("--store is needed: a folder for what is extracted", field="store")
+    corpus = settings.corpus(data, pairs=READING in recipe.needs or not recipe.needs)
     recipe.require_enough(corpus.examples)
+    extraction = None
+    if store is not None and recipe.needs:
+        engine = EngineChoice(workers=workers)
+        extraction = extraction_of(corpus.examples, store, reader, recipe.needs, engine)
     detector = fit(
         corpus,
-        extraction_of(corpus.examples, store, reader, recipe.needs, EngineChoice(workers=workers)),
+        extraction,
         recipe,
         command=shown_command(),
         resamples=settings.resamples,
@@ -185,3 +194,7 @@ def train(
     folder = detector.save(out)
     print_card(detector.card, as_json=as_json)
     say(f"wrote {folder}", err=True)
+
+
+def _within(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())

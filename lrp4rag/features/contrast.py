@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.answer import Passages
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, Occurrence, rivals, support
 from lrp4rag.claims.polarity import find_plain, opposites
@@ -53,7 +54,7 @@ class Context:
     question.
 
     `grams` are the stems of the passages, and their pairs and threes in a row; `words` those of each passage,
-    and `stems` those of each place of the `index`.
+    and `stems` those of each place of the `index`. `compared` are the passages for the comparing of claims.
     """
 
     passages: tuple[str, ...]
@@ -62,6 +63,7 @@ class Context:
     grams: frozenset[Gram]
     words: tuple[frozenset[str], ...]
     stems: tuple[frozenset[str], ...]
+    compared: Passages
 
 
 def context_of(encoded: Encoded) -> Context:
@@ -80,6 +82,7 @@ def context_of(encoded: Encoded) -> Context:
         frozenset(grams),
         tuple(map(frozenset, rows)),
         tuple(map(frozenset, places)),
+        Passages(encoded.question, passages),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.claims.answer import Compared, compare_answer
 from lrp4rag.claims.words import content_words
 from lrp4rag.features.contrast import Context, Contrast, arrays_of, context_of, stored_contrasts
 from lrp4rag.lrp.relevance import Relevance
@@ -72,6 +73,11 @@ class Record:
             words = content_words(self.encoded.response[slice(*sentence)])
             self._similarities[sentence] = self.context.index.similarities(words)
         return self._similarities[sentence]
+
+    @cached_property
+    def compared(self) -> list[Compared]:
+        """What the passages say of each sentence."""
+        return compare_answer(self.context.compared, self.encoded.response, self.encoded.sentences)
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:

@@ -14,6 +14,7 @@ from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.reader.reading import LIKELIHOODS, PromptReading
+from lrp4rag.util.errors import InputError
 
 AROUND = "around"
 """Its states: before the response, and at each of its tokens."""
@@ -97,6 +98,31 @@ class PlainReplay:
             and sum(one.bytes for one, _ in self._readings.values()) > self._most_bytes
         ):
             self._readings.popitem(last=False)
+
+
+class TextReplay:
+    """Words, without a reader. The prompt of the last response is remembered."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._identity = reader.identity.as_dict()
+        self._last: tuple[tuple[object, ...], Context] | None = None
+
+    def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
+        """Raises `InputError` for a response without a word or sign."""
+        if not encoded.response_ids:
+            raise InputError("the response has no words to judge", field="response")
+        return Record(encoded, self._identity, prompt=self.prompt(encoded))
+
+    def prompt(self, encoded: Encoded) -> Context:
+        """What responses to a prompt are compared with."""
+        key = encoded.text, encoded.spans
+        if self._last is None or self._last[0] != key:
+            self._last = key, context_of(encoded)
+        return self._last[1]
+
+    def forget(self) -> None:
+        """Forget the prompt."""
+        self._last = None
 
 
 def _key(encoded: Encoded) -> tuple[object, ...]:

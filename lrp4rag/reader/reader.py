@@ -34,6 +34,7 @@ from lrp4rag.reader.weights import (
     resolve,
     weights_hash,
 )
+from lrp4rag.reader.words import NONE, NoModel, Words, identity_of_none
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.text import one_line
@@ -74,6 +75,11 @@ class Reader:
     def window(self) -> int | None:
         """The longest prompt plus response, in tokens."""
         return getattr(self.model.config, "max_position_embeddings", None)
+
+    @property
+    def has_model(self) -> bool:
+        """Whether it can be asked for more than words."""
+        return not isinstance(self.model, NoModel)
 
     @property
     def lock(self) -> threading.RLock:
@@ -173,6 +179,8 @@ class Reader:
 
     def _fit(self, encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
         encoded = fit(encoded, window, truncation)
+        if not self.has_model:
+            return encoded
         rows = self.model.get_input_embeddings().weight.shape[0]
         largest = max((*encoded.prompt_ids, *encoded.response_ids), default=0)
         if largest >= rows:
@@ -211,7 +219,8 @@ def load_reader(
     chat_template: bool | None = None,
     max_memory: int | None = None,
 ) -> Reader:
-    """Load a reader: the default, a hub id, a local folder or a .gguf file. No remote code is run.
+    """Load a reader: the default, a hub id, a local folder or a .gguf file. No remote code is run. The reader
+    "none" splits texts into words, for a detector that compares text only.
 
     Weights that torchao or bitsandbytes quantised stay so; relevance can then be pushed, not pulled.
 
@@ -221,6 +230,8 @@ def load_reader(
     `chat_template` None uses the chat template (see `Reader`). Raises `InputError` for an unknown model,
     device or dtype; an architecture without relevance rules is refused later, by `relevance_mode`.
     """
+    if name == NONE:
+        return Reader(NoModel(), Words(), identity_of_none())
     device = check_device(device)
     if max_memory is not None:
         require_whole(max_memory, "max_memory", 1)

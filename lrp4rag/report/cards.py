@@ -10,10 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lrp4rag.classifiers.card import Card, FormerEvidence, Interval, Metrics
+from lrp4rag.classifiers.card import Card, Interval, Metrics
 from lrp4rag.classifiers.operating import precision_at
 from lrp4rag.classifiers.prevalence import PREVALENCES
-from lrp4rag.report.numbers import METRICS, Verdict, abridged, difference, number, verdict, with_interval
+from lrp4rag.reader.words import NONE
+from lrp4rag.report.numbers import METRICS, abridged, number, with_interval
 from lrp4rag.report.templates import markdown_templates
 from lrp4rag.report.words import reader_words
 from lrp4rag.util.terminal import open_console, say_json
@@ -21,11 +22,6 @@ from lrp4rag.util.text import one_line
 
 RESPONSES = ("auroc", "accuracy", "precision", "recall", "f1", "ece")
 """Metrics that the page has of responses."""
-HELPED: dict[Verdict, str] = {
-    "holds": "better",
-    "does not hold": "worse",
-    "cannot be told": "cannot be told apart",
-}
 COLUMNS = {"auroc": "AUROC", "auprc": "AUPRC"} | METRICS
 COLUMNS |= {"accuracy": "acc.", "balanced_accuracy": "bal.acc", "precision": "prec."}
 """Short names: eight metrics with intervals must fit a terminal of 80 columns."""
@@ -50,26 +46,7 @@ def render_card(card: Card) -> RenderableType:
         parts += [Text(), metrics_table("Responses", rows), Text()]
         parts += [metrics_table("Tokens", {"suspect tokens": card.evidence.tokens}), Text()]
         parts.append(Text(f"95 % intervals below each value. {card.evidence.protocol}.", style="dim"))
-        if card.evidence.former is not None:
-            parts += [Text(), *_beside(card.evidence.former)]
     return Group(*parts)
-
-
-def _beside(former: FormerEvidence) -> list[RenderableType]:
-    """Compare a former detector with this one."""
-    rows = {f"{one_line(former.former, 40)} (before)": former.before, "this (now)": former.now}
-    of = f"{former.responses} responses of {former.sources} sources, {former.hallucinated} hallucinated"
-    if former.left_out:
-        of += f"; {former.left_out} left out, whose sources it learned from"
-    differences = [
-        f"{METRICS[name]} {difference(former.difference[name])}: {HELPED[verdict(former.difference[name])]}"
-        for name in ("auroc", "balanced_accuracy", "f1")
-    ]
-    return [
-        metrics_table("Before and now", rows),
-        Text(f"{of}: neither learned from the sources that it is judged on here.", style="dim"),
-        Text("; ".join(differences)),
-    ]
 
 
 def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
@@ -99,6 +76,10 @@ def _facts(card: Card) -> dict[str, str]:
     facts = {
         "reader": f"{reader['name']}, {prompt}, {reader['dtype']} ({reader['digest']})",
         "relevance": f"{card.composite}, target {card.target}",
+    }
+    if reader["name"] == NONE:
+        facts = {"reader": "none: texts are compared"}
+    facts |= {
         "features": card.input.words(),
         "classifier": f"{card.classifier} ({card.settings}), threshold {card.threshold:g}",
         "rows": f"{card.rows}, {card.hallucinated} hallucinated",
@@ -124,7 +105,6 @@ def model_card(card: Card, name: str) -> str:
         reader=reader_words({**card.reader, "name": Path(str(card.reader.get("name", ""))).name}),
         generators=generators,
         responses=RESPONSES,
-        left_out=card.evidence is not None and any(pairs.left_out for pairs in card.evidence.pairs),
         precision_at=precision_at,
         prevalences=PREVALENCES,
         point=next(
@@ -138,5 +118,5 @@ def model_card(card: Card, name: str) -> str:
 @cache
 def _template() -> Any:
     environment = markdown_templates(Path(__file__).parent)
-    environment.filters |= {"interval": with_interval, "difference": difference}
+    environment.filters["interval"] = with_interval
     return environment.get_template("model_card.md.j2")

@@ -9,7 +9,7 @@ from typing import Any
 
 from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.analysis import Analysis
-from lrp4rag.classifiers.verdict import Contradiction, Reason, Sentence, SuspectSpan
+from lrp4rag.classifiers.verdict import Contradiction, Difference, Reason, Sentence, SuspectSpan
 from lrp4rag.report.decision import Decision
 from lrp4rag.report.words import reasons_of
 
@@ -29,7 +29,9 @@ def record(
     these `words` are. A span's `kind` is "contradicted" or "unsupported"; its `contradictions` have values of
     the response, what a passage has in their place and where, by how many nats the reader prefers that
     (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
-    was not computed. `reasons` are contradicted values, and features that moved the verdict, in log odds;
+    was not computed. `differences` are what passages have against suspect sentences beside their values:
+    "denied", "left out", "answered" or "said of another" (`subject`). `reasons` are all these in words, and
+    features that moved the verdict, in log odds;
     `computed` are values that no passage has and that follow from those of one, at its `parts`; `read` are
     the passages of a long prompt of which sentences were read, null where all were read whole;
     `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
@@ -56,6 +58,7 @@ def record(
             }
             for item in analysis.computed
         ],
+        "differences": [_difference(difference) for difference in analysis.differences],
         "reasons": [_reason(reason) for reason in reasons_of(analysis)],
         "spans": [_span(span) for span in analysis.spans],
         "sentences": [_sentence(sentence) for sentence in analysis.sentences],
@@ -104,6 +107,19 @@ def contradiction_record(contradiction: Contradiction) -> dict[str, Any]:
         "passage_text": contradiction.instead,
         "margin": _number(contradiction.margin),
         "relevance": _number(contradiction.relevance),
+    }
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "kind": difference.kind,
+        "start": difference.start,
+        "end": difference.end,
+        "passage": difference.passage + 1,
+        "passage_start": difference.passage_start,
+        "passage_end": difference.passage_end,
+        "passage_text": difference.words,
+        "subject": difference.subject or None,
     }
 
 

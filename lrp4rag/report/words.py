@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lrp4rag.classifiers.verdict import FLAGGED, Reason
+from lrp4rag.classifiers.verdict import FLAGGED, Difference, Reason
+from lrp4rag.reader.words import NONE
 from lrp4rag.report.numbers import reading, reading_range, signed
 from lrp4rag.util.text import one_line, visible
 
@@ -82,19 +83,43 @@ def _sentences(count: int) -> str:
 
 
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
-    """Return the verdict's reasons with their words: contradicted and computed values, then features."""
+    """Return the verdict's reasons with their words: contradicted values, other differences, computed values,
+    then features."""
     reasons = list[Reason]()
     for number, sentence in enumerate(verdict.sentences):
         for contradiction in verdict.contradictions:
             if sentence.start <= contradiction.start < sentence.end:
                 words = f"{_which(number, verdict)}: {_instead(contradiction)}"
                 reasons.append(Reason("contradiction", None, number, words=words))
+        for difference in verdict.differences:
+            if sentence.start <= difference.start < sentence.end:
+                words = f"{_which(number, verdict)}: {difference_words(difference, verdict)}"
+                reasons.append(Reason("difference", None, number, words=words))
         for result in verdict.computed:
             if sentence.suspect and sentence.start <= result.start < sentence.end:
                 words = f"{_which(number, verdict)}: {computed_words(result)}"
                 reasons.append(Reason("computed", None, number, words=words))
     features = (replace(reason, words=reason_words(reason, verdict)) for reason in verdict.reasons)
-    return (*reasons, *(reason for reason in features if reason.feature not in ("contradiction", "computed")))
+    return (*reasons, *(reason for reason in features if reason.feature not in WORDED))
+
+
+WORDED = ("contradiction", "difference", "computed")
+"""Reasons that are no features."""
+
+
+def difference_words(difference: Difference, verdict: Verdict) -> str:
+    """Word what a passage has against a sentence: `leaves out "only for members" (passage 2)`."""
+    passage = f"passage {difference.passage + 1}"
+    words = f'"{one_line(difference.words, 2 * VALUE_LENGTH)}"'
+    if difference.kind == "left out":
+        return f"leaves out {words} ({passage})"
+    if difference.kind == "answered":
+        return f"says that this is missing, and {passage} may have it: {words}"
+    if difference.kind == "said of another":
+        return f'{passage} says this of "{one_line(difference.subject, VALUE_LENGTH)}": {words}'
+    texts = (one.text[difference.start - one.start : difference.end - one.start] for one in verdict.sentences)
+    said = next((text for text in texts if text), "")
+    return f'"{one_line(said, 2 * VALUE_LENGTH)}": {passage} says {words}'
 
 
 def computed_words(value: Computed) -> str:
@@ -147,10 +172,9 @@ def contradiction_words(span: SuspectSpan) -> list[str]:
 
 
 def _contradiction_words(contradiction: Contradiction) -> str:
-    figures = [
-        f"characters {contradiction.passage_start}..{contradiction.passage_end}",
-        f"margin {signed(contradiction.margin).removeprefix('+')} nats",
-    ]
+    figures = [f"characters {contradiction.passage_start}..{contradiction.passage_end}"]
+    if contradiction.margin is not None:
+        figures.append(f"margin {signed(contradiction.margin).removeprefix('+')} nats")
     if contradiction.relevance is not None:
         figures.append(f"relevance {signed(contradiction.relevance)}")
     return f"{_instead(contradiction)} ({', '.join(figures)})"
@@ -180,6 +204,8 @@ def unlike_words(verdict: Verdict) -> list[str]:
 
 def reader_words(reader: dict[str, Any]) -> str:
     """Word a reader's identity, as far as it is known."""
+    if reader.get("name") == NONE:
+        return "none: texts are compared"
     words = str(reader.get("name", "unknown reader"))
     if "chat_template" in reader:
         words += ", chat template" if reader["chat_template"] else ", raw prompt"

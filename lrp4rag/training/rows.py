@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,10 @@ from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
+from lrp4rag.reader.reader import Reader, load_reader
+from lrp4rag.reader.words import NONE, identity_of_none
 from lrp4rag.training.folds import groups_of, labels_of
+from lrp4rag.training.manifest import Configuration
 from lrp4rag.training.store import Store, key_of
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
@@ -114,8 +117,9 @@ class Rows:
         return [self._read(part, name, example) for example in self.examples]
 
     def readings(self) -> Iterator[Record]:
-        """Read the record of a plain pass of each row, one by one and not cached."""
-        return map(self.store.read_record, self.examples)
+        """Read the record of a plain pass of each row, one by one and not cached; what responses to one
+        prompt are compared with is made once where they follow each other."""
+        return _with_one_context(map(self.store.read_record, self.examples))
 
     def records(self) -> Iterator[Record]:
         """Make a record with relevance alone of each row."""
@@ -160,7 +164,47 @@ class Rows:
         return self._cache[key]
 
 
+def _with_one_context(records: Iterable[Record]) -> Iterator[Record]:
+    last: Record | None = None
+    for record in records:
+        shared = record
+        if last is not None:
+            before, encoded = last.encoded, record.encoded
+            if (before.text, before.spans) == (encoded.text, encoded.spans):
+                shared = replace(record, prompt=last.context)
+        last = shared
+        yield shared
+
+
 def token_flags(example: Example, encoded: Encoded) -> Labels:
     """Return which response tokens lie in a labelled span."""
     spans = [(label.start, label.end) for label in example.labels or ()]
     return tokens_in(encoded.response_offsets, spans)
+
+
+@dataclass(frozen=True, eq=False)
+class TextRows(Rows):
+    """R labelled responses as words: there is no reader, and nothing is stored."""
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> TextRows:
+        """Take examples that have a response."""
+        configuration = Configuration(identity_of_none().as_dict(), "attnlrp", "response")
+        return cls(Store(Path(), configuration), tuple(examples))
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return load_reader(NONE)
+
+    @property
+    def encodings(self) -> list[Encoded]:
+        return [self._reader.encode(example) for example in self.examples]
+
+    def readings(self) -> Iterator[Record]:
+        identity = self._reader.identity.as_dict()
+        encoded = ((self._reader.encode(example), example.generator) for example in self.examples)
+        return _with_one_context(Record(one, identity, generator=name) for one, name in encoded)
+
+    def select(self, which: Array | Sequence[int]) -> TextRows:
+        indices = np.arange(len(self))[np.asarray(which)]
+        return TextRows(self.store, tuple(self.examples[k] for k in indices))

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import Card, Distribution, Selection, TokenInput, package_versions
-from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, DecisionRule
-from lrp4rag.classifiers.domain import FACETS, HELD, ranges
+from lrp4rag.classifiers.card import Card, Distribution, Selection, TextInput, TokenInput, package_versions
+from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, AlarmRule, DecisionRule
+from lrp4rag.classifiers.domain import FACETS, HELD, TEXT_FACETS, Facet, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
 from lrp4rag.classifiers.folder import FORMAT
-from lrp4rag.classifiers.operating import DEFAULT_POINT, RULES, by_set, faithful_quantiles, operating_points
+from lrp4rag.classifiers.operating import (
+    ALARMS,
+    DEFAULT_POINT,
+    RULES,
+    by_set,
+    faithful_quantiles,
+    operating_points,
+)
+from lrp4rag.classifiers.text_model import TextModel
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.plain import PlainTable
+from lrp4rag.training.alarms import STEP
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import FOLDS, fit_ensemble
 from lrp4rag.training.tokens import Tokens
 
-CLASSIFIER = "tokens"
 INNER = "out-of-fold log odds of the training rows: {folds} folds grouped by source, seed {seed}"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 OUTER = "cross-validated probabilities of the training rows, those of the evidence below"
@@ -35,43 +44,36 @@ def fit_detector(
     probabilities: NDArray[np.float64] | None = None,
     point: str = DEFAULT_POINT,
     annotated: NDArray[np.intp] | None = None,
-) -> TokenModel:
-    """Learn from all rows, whose features are `tokens`; raises `InputError` for several readers.
+) -> TokenModel | TextModel:
+    """Learn from all rows, whose features are `tokens`; without `blocks`, from their alarms alone, a detector
+    that needs no reader. Raises `InputError` for several readers.
 
     Operating points are chosen on the rows' cross-validated `probabilities` (R,) by whole ensembles; without
     them, on those by single networks, which agree less: `by_set`. The card counts the `annotated` rows
     (default: all). It flags from `point` on.
     """
     tokens.require_sources()
-    ensemble, networks, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
+    ensemble, alarms, fitted = fit_ensemble(tokens, np.arange(len(rows)), seed)
     source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
-    if probabilities is None:
-        probabilities = fitted.probabilities
-    configuration = rows.store.configuration
-    counted = np.arange(len(rows)) if annotated is None else annotated
-    labels, values, others = by_set(tokens.labels, probabilities, tokens.sets)
-    points = operating_points(labels, values, others)
-    # Probabilities hold where both classes of each set count as many, if there are several.
-    even = len(set(tokens.sets)) > 1
+    probabilities = fitted.probabilities if probabilities is None else probabilities
+    columns = {name: alarm.columns for name, alarm in alarms.items()}
+    details: dict[str, Any]
+    if ensemble is None:
+        details = {
+            "classifier": TextModel.kind,
+            "settings": ", ".join(alarms),
+            "input": TextInput(reading=fitted.rule, alarms=columns),
+            "domain": ranges(rows.readings(), TEXT_FACETS),
+            "selections": list(_selections(fitted.rule, seed, source, TEXT_FACETS)),
+        }
+        return TextModel(_card(rows, tokens, probabilities, point, annotated, **details), alarms)
     tables = {name: block for name, block in blocks.items() if isinstance(block, PlainTable)}
-    card = Card(
-        format=FORMAT,
-        classifier=CLASSIFIER,
-        settings=", ".join(blocks),
-        reader=configuration.reader,
-        composite=configuration.composite,
-        target=configuration.target,
-        input=TokenInput(blocks=dict(blocks), reading=fitted.rule),  # type: ignore[arg-type]
-        feature_version=FEATURE_VERSION,
-        threshold=points[point].threshold,
-        rows=len(counted),
-        hallucinated=int(tokens.labels[counted].sum()),
-        versions=package_versions(),
-        operating_points=points,
-        faithful_quantiles=faithful_quantiles(labels, values, others),
-        prevalence=0.5 if even else float(tokens.labels.mean()),
-        domain=ranges(rows.readings()),
-        reference={
+    details = {
+        "classifier": TokenModel.kind,
+        "settings": ", ".join(blocks),
+        "input": TokenInput(blocks=dict(blocks), reading=fitted.rule, alarms=columns),  # type: ignore[arg-type]
+        "domain": ranges(rows.readings()),
+        "reference": {
             feature: reference_of(
                 # The values of single tokens.
                 tokens.blocks[name][:, table.own_column(feature)],
@@ -81,17 +83,49 @@ def fit_detector(
             for name, table in tables.items()
             for feature in table.features
         },
-        selections=list(_selections(ensemble, fitted.rule, seed, source)),
+        "selections": [
+            *_of_blocks(ensemble, fitted.rule, seed),
+            *_selections(fitted.rule, seed, source, FACETS),
+        ],
+    }
+    return TokenModel(_card(rows, tokens, probabilities, point, annotated, **details), ensemble, alarms)
+
+
+def _card(
+    rows: Rows,
+    tokens: Tokens,
+    probabilities: NDArray[np.float64],
+    point: str,
+    annotated: NDArray[np.intp] | None,
+    **details: Any,
+) -> Card:
+    """Make the card of a detector, with the operating points of its probabilities."""
+    configuration = rows.store.configuration
+    counted = np.arange(len(rows)) if annotated is None else annotated
+    labels, values, others = by_set(tokens.labels, probabilities, tokens.sets)
+    points = operating_points(labels, values, others)
+    # Probabilities hold where both classes of each set count as many, if there are several.
+    even = len(set(tokens.sets)) > 1
+    return Card(
+        format=FORMAT,
+        reader=configuration.reader,
+        composite=configuration.composite,
+        target=configuration.target,
+        feature_version=FEATURE_VERSION,
+        threshold=points[point].threshold,
+        rows=len(counted),
+        hallucinated=int(tokens.labels[counted].sum()),
+        versions=package_versions(),
+        operating_points=points,
+        faithful_quantiles=faithful_quantiles(labels, values, others),
+        prevalence=0.5 if even else float(tokens.labels.mean()),
+        **details,
     )
-    return TokenModel(card, ensemble, networks)
 
 
-def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) -> Iterator[Selection]:
+def _of_blocks(ensemble: Ensemble, rule: DecisionRule, seed: int) -> Iterator[Selection]:
     data = INNER.format(folds=FOLDS, seed=seed)
     weights = ", ".join(f"{name} {ensemble.weight(name):.2f}" for name in ensemble.networks)
-    slacks = ", ".join(
-        f"{name} {facet.slack:g} times ({facet.below:g} below)" for name, facet in FACETS.items()
-    )
     made: tuple[tuple[str, ...], ...] = (
         (
             "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
@@ -116,51 +150,81 @@ def _selections(ensemble: Ensemble, rule: DecisionRule, seed: int, points: str) 
             "logistic regression of tokens",
         ),
         (
+            "probability from which a token of a suspect sentence is marked",
+            f"{rule.token_threshold:.3f}",
+            "all",
+            "F1 of tokens",
+        ),
+    )
+    return (_selection(data, *chosen) for chosen in made)
+
+
+def _selections(
+    rule: DecisionRule, seed: int, points: str, facets: Mapping[str, Facet]
+) -> Iterator[Selection]:
+    data = INNER.format(folds=FOLDS, seed=seed)
+    named = zip(COLUMNS, rule.weights, strict=True)
+    weights = [f"{name} {weight:.2f}" for name, weight in (*named, *rule.alarm_weights.items()) if weight]
+    made: tuple[tuple[str, ...], ...] = (
+        (
             f"log odds of a sentence, from the means of its highest {', '.join(map(str, TOPS))} tokens, by "
-            "themselves and among neighbours, and from its contradicted values; a response has those of its "
-            "highest sentence",
-            ", ".join(f"{name} {weight:.2f}" for name, weight in zip(COLUMNS, rule.weights, strict=True))
-            + f"; offset {rule.offset:.2f}",
+            "themselves and among neighbours, from its contradicted values, and from its alarms; a response "
+            "has those of its highest sentence",
+            f"{', '.join(weights)}; offset {rule.offset:.2f}",
             "all",
             "logistic regression of sentences, and of responses on their highest sentence",
         ),
-        (
-            "networks of values, and slope and offset that make a probability of their log odds",
-            ", ".join(f"{number:.2f}" for number in rule.values or ()),
-            "all",
-            "likelihood of responses, where a claim is right if its words are supported and its values are "
-            "those of the passages",
-        ),
+        *_of_alarms(rule.faults),
         (
             "what a generator adds to a response's log odds",
             ", ".join(f"{name} {shift:+.2f}" for name, shift in rule.shifts.items()),
             "all",
             f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
         ),
-        (
-            "probability from which a token of a suspect sentence is marked",
-            f"{rule.token_threshold:.3f}",
-            "all",
-            "F1 of tokens",
-        ),
-        (
-            "operating points",
-            ", ".join(RULES),
-            "all thresholds",
-            "; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
-            points,
-        ),
-        (
-            "ranges outside of which there is no verdict",
-            "see domain",
-            "none",
-            f"what holds {HELD:.0%} of the training responses, wider: {slacks}",
-            "training rows",
-        ),
+        *_of_points(points, facets),
     )
-    for what, chosen, among, by, *where in made:
-        if chosen:  # there is no shift where there is one generator
-            yield Selection(what=what, chosen=chosen, among=among, rule=by, data=where[0] if where else data)
+    for chosen in made:
+        if chosen[1]:  # there is no shift where there is one generator
+            yield _selection(data, *chosen)
+
+
+Chosen = tuple[str, ...]
+"""What, what was chosen, among what, by which rule, and on which data if not on the training rows' scores."""
+
+
+def _selection(data: str, what: str, chosen: str, among: str, rule: str, where: str = "") -> Selection:
+    return Selection(what=what, chosen=chosen, among=among, rule=rule, data=where or data)
+
+
+def _of_alarms(rule: AlarmRule) -> Iterator[Chosen]:
+    points = (f"{name} {-offset / slope:.2f}" for name, (slope, offset) in rule.alarms.items())
+    yield (
+        "alarms of single kinds of faults, and from which log odds each flags a claim by itself",
+        ", ".join(points),
+        f"budgets in steps of {STEP:.2%} of the faithful responses of a set",
+        f"most faults by set and kind where all together flag {ALARMS:.0%} of the faithful responses of a "
+        "set; one slope for all, by log loss",
+    )
+
+
+def _of_points(points: str, facets: Mapping[str, Facet]) -> Iterator[Chosen]:
+    slacks = ", ".join(
+        f"{name} {facet.slack:g} times ({facet.below:g} below)" for name, facet in facets.items()
+    )
+    yield (
+        "operating points",
+        ", ".join(RULES),
+        "all thresholds",
+        "; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
+        points,
+    )
+    yield (
+        "ranges outside of which there is no verdict",
+        "see domain",
+        "none",
+        f"what holds {HELD:.0%} of the training responses, wider: {slacks}",
+        "training rows",
+    )
 
 
 def reference_of(

@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from lrp4rag.classifiers.alarms import EVERY_FAULT, Alarm
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.classifiers.decision import DecisionRule, best_threshold, choose_rule
+from lrp4rag.classifiers.decision import (
+    NO_ALARMS,
+    TINY,
+    DecisionRule,
+    best_threshold,
+    choose_rule,
+    highest_of,
+)
 from lrp4rag.classifiers.ensemble import (
     Ensemble,
     Fit,
@@ -34,11 +42,11 @@ from lrp4rag.classifiers.ensemble import (
     token_weights,
 )
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
-from lrp4rag.classifiers.token_model import VALUES
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
+from lrp4rag.training.alarms import choose_alarms, fit_alarm
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.store import discard
-from lrp4rag.training.tokens import FEWEST_SOURCES, Tokens
+from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
@@ -46,10 +54,6 @@ from lrp4rag.util.progress import track
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
 FOLDS = 5
-WRONG = 4.0
-"""How much a wrong value counts where networks learn, beside 1 for a right one: few are wrong."""
-NOT_SCORED = -50.0
-"""In the place of the log odds of values, where too few are wrong to learn from."""
 VERSION = 2
 """Raised whenever the scores of the same key would come out differently."""
 KIND = "scores"
@@ -58,12 +62,13 @@ KIND = "scores"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedStacker:
-    """What is learned from out-of-fold scores of base models: the stacker and the decision rule.
+    """What is learned from out-of-fold scores of base models: the stacker (of blocks, if there are any) and
+    the decision rule.
 
     With what they make of these: `scores` of the rows' tokens, and `probabilities` (rows,) of responses.
     """
 
-    stacker: Stacker
+    stacker: Stacker | None
     rule: DecisionRule
     scores: TokenScores
     probabilities: Scores
@@ -71,32 +76,36 @@ class FittedStacker:
 
 def fit_ensemble(
     tokens: Tokens, rows: Numbers, seed: int = 0
-) -> tuple[Ensemble, tuple[Network, ...], FittedStacker]:
-    """Learn from the tokens and values of some responses; folds are of sources, and every choice is made on
-    them. Return the ensemble, the networks of values, and what was learned of their scores."""
+) -> tuple[Ensemble | None, dict[str, Alarm], FittedStacker]:
+    """Learn from the tokens, values and sentences of some responses; folds are of sources, and every choice
+    is made on them. Return the ensemble (of blocks, if there are any), the alarms, and what was learned of
+    their scores."""
     networks, out_of_fold = {}, {}
     for name in track(tokens.blocks, len(tokens.blocks), "training token classifiers"):
         networks[name], out_of_fold[name] = fit_block(Network.fit, tokens, name, rows, seed)
-    of_values, values = fit_values(tokens, rows, seed)
-    fitted = fit_stacker(tokens, rows, out_of_fold, values)
-    return Ensemble(networks, fitted.stacker), of_values, fitted
+    alarms, of_alarms = fit_alarms(tokens, rows, seed)
+    fitted = fit_stacker(tokens, rows, out_of_fold, of_alarms)
+    ensemble = None if fitted.stacker is None else Ensemble(networks, fitted.stacker)
+    return ensemble, alarms, fitted
 
 
-def fit_values(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[tuple[Network, ...], Scores]:
-    """Fit the networks of the values of some `rows`; return them, and the values' out-of-fold log odds. None
-    are fitted where there are too few to fold."""
-    inside = tokens.values.within(rows)
-    values, place = tokens.values, np.searchsorted(rows, tokens.values.owner[inside])
-    wrong, clear = values.wrong[inside], values.clear[inside]
-    if len(set(tokens.groups[values.owner[inside]][wrong & clear])) < FEWEST_SOURCES:
-        return (), np.full(len(inside), NOT_SCORED)
-    folds = [
-        (np.flatnonzero(np.isin(place, train) & clear), np.flatnonzero(np.isin(place, held)))
-        for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
-    ]
-    # Few values are wrong; what is not clear is scored and decides no epoch.
-    weights = np.where(wrong, WRONG, 1.0) * np.where(clear, 1.0, 0.0)
-    return fit_folds(Network.fit, values.table[inside], wrong, weights, folds, seed)
+def fit_alarms(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[dict[str, Alarm], dict[str, Scores]]:
+    """Learn the alarms that some responses have enough faults for; return them, and for each the log odds of
+    its rows by networks that did not learn from them."""
+    alarms, scores = dict[str, Alarm](), dict[str, Scores]()
+    names = alarm_names(tokens)
+    for name in track(names, len(names), "training alarms"):
+        fault = EVERY_FAULT[name]
+        table = tokens.faults[fault.unit]
+        networks, outside = fit_alarm(table, fault, tokens.labels, tokens.groups, rows, seed)
+        if networks:
+            alarms[name], scores[name] = Alarm(fault.unit, table.columns, networks), outside
+    return alarms, scores
+
+
+def alarm_names(tokens: Tokens) -> list[str]:
+    """Name the alarms whose rows were read."""
+    return [name for name, fault in EVERY_FAULT.items() if fault.unit in tokens.faults]
 
 
 def fit_block(
@@ -114,33 +123,55 @@ def fit_block(
 
 
 def fit_stacker(
-    tokens: Tokens, rows: Numbers, out_of_fold: Mapping[str, Scores], values: Scores | None = None
+    tokens: Tokens,
+    rows: Numbers,
+    out_of_fold: Mapping[str, Scores],
+    alarms: Mapping[str, Scores] = NO_ALARMS,
 ) -> FittedStacker:
     """Learn to combine the blocks' scores (from `fit_block`, for the same rows), and to decide by them and
-    the scores of `values` (from `fit_values`)."""
+    the scores of `alarms` (from `fit_alarm`)."""
     inside = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[inside])
     flags, generators = tokens.flags[inside], tokens.generators[rows]
-    by_block = np.stack(list(out_of_fold.values()), axis=1)
+    labels, sets = tokens.labels[rows], tokens.sets[rows]
     sentence = tokens.sentence[inside]
-    stacker = Stacker.fit(by_block, flags, place, sentence)
-    scores = stacker(by_block, place, sentence)
+    stacker, scores = None, _unscored(len(inside))
+    if out_of_fold:
+        by_block = np.stack(list(out_of_fold.values()), axis=1)
+        stacker = Stacker.fit(by_block, flags, place, sentence)
+        scores = stacker(by_block, place, sentence)
     columns, sentences, owner = tokens.claims_of(scores.alone, scores.among, inside)
     owner = np.searchsorted(rows, owner)
-    highest = np.full(len(columns), -np.inf)
-    if values is not None and (values > NOT_SCORED).any():
-        highest = tokens.highest_values(values, tokens.values.within(rows), sentences)
-    rule = choose_rule(
-        columns,
-        np.isin(sentences, sentence[flags]),
-        owner,
-        tokens.labels[rows],
-        best_threshold(expit(scores.among), flags),
-        generators,
-        tokens.sets[rows],
-        highest,
+    wrong = np.isin(sentences, sentence[flags])
+    mark = best_threshold(expit(scores.among), flags)
+    highest = _highest(tokens, rows, sentences, alarms)
+    rule = choose_rule(columns, wrong, owner, labels, mark, generators, sets, highest)
+    unsupported = rule.unsupported(columns, generators[owner], highest)
+    faults = choose_alarms(
+        np.maximum(highest_of(unsupported, owner, len(rows)), 0.0),
+        {name: highest_of(score, owner, len(rows)) for name, score in highest.items()},
+        labels,
+        sets,
+        tokens.kinds[rows],
     )
+    rule = replace(rule, faults=faults)
     return FittedStacker(stacker, rule, scores, rule.responses(columns, owner, generators, highest))
+
+
+def _unscored(count: int) -> TokenScores:
+    """Return the scores of so many tokens by a detector without blocks, which knows of sentences only."""
+    return TokenScores(np.zeros(count), np.zeros(count))
+
+
+def _highest(
+    tokens: Tokens, rows: Numbers, sentences: Numbers, alarms: Mapping[str, Scores]
+) -> dict[str, Scores]:
+    """Return the highest score of each alarm in each of some sentences of the responses `rows`."""
+    return {
+        name: tokens.highest(unit, scores, tokens.faults[unit].within(rows), sentences)
+        for name, scores in alarms.items()
+        for unit in (EVERY_FAULT[name].unit,)
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,10 +244,14 @@ class FoldResult:
 
 def block_scores(tokens: Tokens, block: str, split: Split, seed: int, fit: Fit | None = None) -> BlockScores:
     """Score tokens by their features in one block; the expensive part. `fit` may fit other base models."""
-    if block == VALUES:
-        networks, outside = fit_values(tokens, split.train, seed)
-        judged = tokens.values.table[tokens.values.within(split.test)]
-        return BlockScores(outside, mean_log_odds(networks, judged) if networks else np.zeros(len(judged)))
+    if block in EVERY_FAULT:
+        rows = tokens.faults[EVERY_FAULT[block].unit]
+        networks, outside = fit_alarm(
+            rows, EVERY_FAULT[block], tokens.labels, tokens.groups, split.train, seed
+        )
+        if not networks:
+            return BlockScores(np.zeros(0), np.zeros(0))
+        return BlockScores(outside, mean_log_odds(networks, rows.table[rows.within(split.test)]))
     models, out_of_fold = fit_block(fit or Network.fit, tokens, block, split.train, seed)
     return BlockScores(out_of_fold, mean_log_odds(models, tokens.blocks[block][tokens.within(split.test)]))
 
@@ -226,28 +261,37 @@ def decide_fold(
 ) -> FoldResult:
     """Learn from some blocks' scores of the training tokens, and decide by those of the others, at an
     operating point of the training rows."""
-    blocks = {name: block for name, block in scores.items() if name != VALUES}
-    outside, judged = (scores[VALUES].outside, scores[VALUES].judged) if VALUES in scores else (None, None)
-    by_block = {name: block.outside for name, block in blocks.items()}
-    fitted = fit_stacker(tokens, split.train, by_block, outside)
+    blocks = {name: block for name, block in scores.items() if name not in EVERY_FAULT}
+    alarms = {name: alarm for name, alarm in scores.items() if name in EVERY_FAULT and len(alarm.outside)}
+    outside = {name: alarm.outside for name, alarm in alarms.items()}
+    judged = {name: alarm.judged for name, alarm in alarms.items()}
+    fitted = fit_stacker(
+        tokens, split.train, {name: block.outside for name, block in blocks.items()}, outside
+    )
     rule, inside = fitted.rule, tokens.within(split.test)
     place = np.searchsorted(split.test, tokens.owner[inside])
     sentence, generators = tokens.sentence[inside], tokens.generators[split.test]
-    scored = fitted.stacker(np.stack([block.judged for block in blocks.values()], axis=1), place, sentence)
+    scored = _unscored(len(inside))
+    if fitted.stacker is not None:
+        by_block = np.stack([block.judged for block in blocks.values()], axis=1)
+        scored = fitted.stacker(by_block, place, sentence)
     columns, numbers, owner = tokens.claims_of(scored.alone, scored.among, inside)
-    owner, highest = np.searchsorted(split.test, owner), np.full(len(columns), -np.inf)
-    if judged is not None:
-        highest = tokens.highest_values(judged, tokens.values.within(split.test), numbers)
+    owner = np.searchsorted(split.test, owner)
+    highest = _highest(tokens, split.test, numbers, judged)
     probabilities = rule.responses(columns, owner, generators, highest)
     shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
     cut = operating_points(*shown)[point]
     of_claims = rule.claims_by(columns, generators[owner], highest)
     suspect = np.isin(sentence, numbers[of_claims >= cut.threshold])
+    if fitted.stacker is None:  # a token is as suspect as its sentence
+        chances = np.full(tokens.sentence.max(initial=0) + 2, TINY)
+        chances[numbers] = np.clip(of_claims, TINY, 1 - TINY)
+        scored = TokenScores(logit(chances)[sentence], logit(chances)[sentence])
     return FoldResult(
         rows=split.test,
         alone=scored.alone,
         log_odds=scored.among,
-        marked=suspect & (expit(scored.among) >= rule.token_threshold),
+        marked=suspect & ((fitted.stacker is None) | (expit(scored.among) >= rule.token_threshold)),
         sentences=suspect,
         probabilities=probabilities,
         flagged=probabilities >= cut.threshold,
@@ -287,13 +331,13 @@ def cross_validate_tokens(
     folds = folds_of(tokens, protocol)
     places: dict[tuple[int, str], Path | None] = {}
     for k, split in enumerate(folds):
-        for name in (*tokens.blocks, *([VALUES] if len(tokens.values.owner) else [])):
+        for name in (*tokens.blocks, *alarm_names(tokens)):
             parts = [VERSION, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
             places[k, name] = cache and cache / f"{json_hash(parts)[:32]}.safetensors"
     scores = {place: _kept(path) for place, path in places.items()}
     missing = [place for place, scored in scores.items() if scored is None]
     tasks = (
-        delayed(_one_thread)(k, name, tokens.select({name} - {VALUES}), folds[k], protocol.seed)
+        delayed(_one_thread)(k, name, tokens.select({name} - EVERY_FAULT.keys()), folds[k], protocol.seed)
         for k, name in missing
     )
     # Without memory maps: a killed run would leave their files behind.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -9,17 +10,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.classifiers.alarms import Unit, Units, units
 from lrp4rag.classifiers.contradiction import Statements
 from lrp4rag.classifiers.decision import COMPARED, claim_columns, highest_of
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
+from lrp4rag.example import Label
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
+from lrp4rag.training.alarms import FaultRows, RowTable
 from lrp4rag.training.rows import Rows
-from lrp4rag.training.values import ValueRows
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import read_bytes, remove_leftovers, write_atomically, written_atomically
 from lrp4rag.util.hashes import file_hash, json_hash
@@ -43,7 +46,9 @@ class Tokens:
       for none. `labels`, `groups`, `generators` (R,): of the responses; "" where unknown. `sets` (R,): names
       of the sets of data that they are from; "" where there is one.
     * `stating`, `compared` (S,), (S, 4): of the sentences, whether they state something, and what is known of
-      their values (`decision.COMPARED`). `values` are those of all responses.
+      their values (`decision.COMPARED`).
+    * `kinds` (R,): those of the responses' first labels, "" for none. `faults`: the rows of their values and
+      sentences, from which alarms are learned; empty where they were not read.
     """
 
     blocks: dict[str, Table]
@@ -56,7 +61,8 @@ class Tokens:
     sets: NDArray[np.str_]
     stating: Flags
     compared: NDArray[np.float64]
-    values: ValueRows = field(default_factory=ValueRows.none)
+    kinds: NDArray[np.str_]
+    faults: Mapping[Unit, FaultRows] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -66,14 +72,18 @@ class Tokens:
         labels: Flags,
         groups: NDArray[np.str_],
         blocks: Mapping[str, Block],
+        marked: Iterable[Sequence[Label]] | None = None,
+        units: Callable[[Record], Units] = units,
     ) -> Tokens:
-        """Compute the features of records. Raises `InputError` for a response without tokens, or without what
-        the blocks are made of."""
+        """Compute the features of records, and with the labels of their responses (`marked`) those of the
+        `units` that alarms learn from. Raises `InputError` for a response without tokens, or without what the
+        blocks are made of."""
         parts: dict[str, list[Table]] = {name: [] for name in blocks}
         sentences, generators, count = [], [], 0
         lengths = list[int]()
-        stating, comparisons, values = list[bool](), [np.zeros((0, len(COMPARED)))], list[ValueRows]()
-        every = list(flags)
+        stating, comparisons = list[bool](), [np.zeros((0, len(COMPARED)))]
+        tables = defaultdict[Unit, RowTable](RowTable)
+        spans = [] if marked is None else list(marked)
         for record in track(records, len(labels), "reading features"):
             if not len(record):
                 raise InputError("a response without tokens cannot be learned from")
@@ -85,13 +95,16 @@ class Tokens:
             statements = Statements.of(record)
             stating += [states != "nothing" for states in statements.stating]
             comparisons.append(statements.compared)
-            values.append(ValueRows.of(record, every[len(lengths)], len(lengths), count))
+            if spans:
+                for unit, rows in units(record).items():
+                    states = [row for row in rows if statements.stating[row.sentence] != "nothing"]
+                    tables[unit].add(states, len(lengths), count, spans[len(lengths)])
             count += len(statements.stating)
             lengths.append(len(record))
             generators.append(record.generator or "")
         return cls(
             {name: np.concatenate(tables) for name, tables in parts.items()},
-            np.concatenate(every),
+            np.concatenate(list(flags)),
             np.repeat(np.arange(len(lengths)), lengths),
             np.concatenate(sentences),
             labels,
@@ -100,7 +113,8 @@ class Tokens:
             np.zeros(len(lengths), dtype=np.str_),
             np.array(stating, dtype=bool),
             np.concatenate(comparisons),
-            ValueRows.joined(values),
+            np.array([some[0].kind if some else "" for some in spans] or [""] * len(labels), dtype=np.str_),
+            {unit: gathered.rows() for unit, gathered in tables.items()},
         )
 
     def claims_of(self, alone: Scores, among: Scores, inside: Numbers) -> tuple[Scores, Numbers, Numbers]:
@@ -116,10 +130,10 @@ class Tokens:
         states = self.stating[numbers_of]
         return columns[states], numbers_of[states], owners[states]
 
-    def highest_values(self, scores: Scores, inside: Numbers, sentences: Numbers) -> Scores:
-        """Return the highest of the values' `scores` in each of some sentences, whose numbers rise; minus
-        infinity for none. `inside` are the values' numbers."""
-        numbers = self.values.sentence[inside]
+    def highest(self, unit: Unit, scores: Scores, inside: Numbers, sentences: Numbers) -> Scores:
+        """Return the highest of the `scores` of rows (their numbers are `inside`) in each of some sentences,
+        whose numbers rise; minus infinity for none."""
+        numbers = self.faults[unit].sentence[inside]
         place = np.minimum(np.searchsorted(sentences, numbers), max(len(sentences) - 1, 0))
         known = sentences[place] == numbers if len(sentences) else np.zeros(len(numbers), dtype=bool)
         return highest_of(scores[known], place[known], len(sentences))
@@ -142,7 +156,8 @@ class Tokens:
             self.sets[rows],
             self.stating,
             self.compared,
-            self.values.take(rows),
+            self.kinds[rows],
+            {unit: table.take(rows) for unit, table in self.faults.items()},
         )
 
     def select(self, names: Iterable[str]) -> Tokens:
@@ -172,9 +187,14 @@ def stored_records(rows: Rows, needs: Sequence[str] = ()) -> Iterator[Record]:
     return rows.readings() if READING in needs or not rows.has(RELEVANCE) else rows.records()
 
 
-def tokens_of(rows: Rows, blocks: Mapping[str, Block], records: Records | None = None) -> Tokens:
-    """Compute the features of the rows' tokens, by default of their readings; raises `InputError` where a row
-    lacks what the blocks are made of, or has no tokens."""
+def tokens_of(
+    rows: Rows,
+    blocks: Mapping[str, Block],
+    records: Records | None = None,
+    units: Callable[[Record], Units] = units,
+) -> Tokens:
+    """Compute the features of the rows' tokens, by default of their readings, and of their `units`; raises
+    `InputError` where a row lacks what the blocks are made of, or has no tokens."""
     for example, encoded in zip(rows.examples, rows.encodings, strict=True):
         if not encoded.response_ids:
             raise InputError(f"the response of '{example.id}' has no tokens")
@@ -184,6 +204,8 @@ def tokens_of(rows: Rows, blocks: Mapping[str, Block], records: Records | None =
         rows.labels,
         rows.groups,
         blocks,
+        [example.labels or () for example in rows.examples],
+        units,
     )
 
 

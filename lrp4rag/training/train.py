@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lrp4rag.classifiers.alarms import text_units
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.model import Model
@@ -23,10 +24,10 @@ from lrp4rag.training.evidence import token_evidence, vector_evidence
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import HONEST, ONCE, groups_of, labels_of
 from lrp4rag.training.metrics import RESAMPLES
-from lrp4rag.training.rows import Rows
+from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.token_folds import cross_validate_tokens
-from lrp4rag.training.tokens import require_sources, tokens_on_disk
+from lrp4rag.training.tokens import require_sources, tokens_of, tokens_on_disk
 from lrp4rag.training.vector_detector import fit_vector_detector
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import hash_of
@@ -104,7 +105,32 @@ class TokenRecipe:
         return detector, token_evidence(rows, corpus, tokens.select(()), found, resamples, jobs)
 
 
-Recipe = VectorRecipe | TokenRecipe
+@dataclass(frozen=True, slots=True)
+class TextRecipe:
+    """Alarms that compare the text of a response with the passages, without a reader."""
+
+    needs: tuple[str, ...] = ()
+
+    def require_enough(self, examples: Sequence[Example]) -> None:
+        """Raise `InputError` for too few sources to fold."""
+        TokenRecipe({}).require_enough(examples)
+
+    def train(self, rows: Rows, corpus: Corpus, resamples: int, jobs: int) -> Trained:
+        """Learn from the whole corpus, and judge its annotated rows and further sets."""
+        tokens = replace(tokens_of(rows, {}, units=text_units), sets=corpus.names)
+        found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs)
+        detector = fit_detector(
+            rows,
+            tokens,
+            {},
+            probabilities=found.outcome.probabilities[0],
+            point=FEW_ALARMS,
+            annotated=corpus.numbers(ANNOTATED),
+        )
+        return detector, token_evidence(rows, corpus, tokens, found, resamples, jobs)
+
+
+Recipe = VectorRecipe | TokenRecipe | TextRecipe
 
 
 def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
@@ -122,22 +148,24 @@ def labelled(examples: Sequence[Example], path: str | Path) -> list[Example]:
 
 def train(
     corpus: Corpus,
-    extraction: Extraction,
+    extraction: Extraction | None,
     recipe: Recipe,
     *,
     command: str = "",
     resamples: int = RESAMPLES,
     jobs: int = 1,
 ) -> Model:
-    """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store."""
-    corpus = corpus.without(extraction.failures)
-    rows = Rows(extraction.store, corpus.examples)
+    """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store; None for
+    a recipe that needs nothing of a reader."""
+    failures = extraction.failures if extraction else {}
+    corpus = corpus.without(failures)
+    rows = Rows(extraction.store, corpus.examples) if extraction else TextRows.of(corpus.examples)
     detector, evidence = recipe.train(rows, corpus, resamples, jobs)
     annotated = [corpus.examples[k] for k in corpus.numbers(ANNOTATED)]
     training = Training(
         data_hash=data_hash(corpus.examples),
         generators=dict(sorted(Counter(row.generator or "unknown" for row in annotated).items())),
-        failures=len(extraction.failures),
+        failures=len(failures),
         sources=sorted({row.content_hash for row in corpus.examples}),
         command=command,
     )

@@ -12,7 +12,9 @@ from sklearn.metrics import f1_score, roc_auc_score
 from lrp4rag.classifiers.decision import (
     COLUMNS,
     COMPARED,
+    LOWEST,
     TOPS,
+    AlarmRule,
     DecisionRule,
     best_threshold,
     choose_rule,
@@ -298,43 +300,41 @@ def test_the_threshold_maximises_f1() -> None:
     assert best_threshold(scores, np.zeros(200, dtype=bool)) == np.inf
 
 
-# One wrong number would drown among the words of a claim: values have their own part of the probability.
+# One wrong number would drown among the words of a claim: each kind of fault has its own alarm.
 
 
-def with_values(rows: int = 600, seed: int = 0):
-    """Claims whose columns tell one half of the faults, and their values the other half."""
-    draw = np.random.default_rng(seed)
-    labels, by_value = draw.random(rows) < 0.5, draw.random(rows) < 0.5
-    columns = draw.normal(size=(rows, len(COLUMNS)))
-    columns[:, 0] += 3.0 * (labels & ~by_value)
-    values = draw.normal(size=rows) - 4.0 + 6.0 * (labels & by_value)
-    return columns, values, labels, by_value
-
-
-def test_a_claim_is_right_where_its_words_and_its_values_are() -> None:
-    rule = replace(RULE, values=(2.0, -1.0))
-    columns, log_odds = np.zeros((3, len(COLUMNS))), np.array([-np.inf, 0.0, 3.0])
-    unsupported = RULE.claims(columns)
-    chances = expit(np.array([-np.inf, -1.0, 5.0]))
-    np.testing.assert_allclose(rule.value(log_odds), chances)
-    np.testing.assert_allclose(rule.claims(columns, values=log_odds), 1 - (1 - unsupported) * (1 - chances))
-    # A rule without values, and a claim of which nothing is known of them, are as they were.
-    np.testing.assert_array_equal(RULE.claims(columns, values=log_odds), unsupported)
-    np.testing.assert_array_equal(rule.claims(columns), unsupported)
-
-
-def test_values_find_what_words_do_not() -> None:
-    columns, values, labels, by_value = with_values()
-    owner, nobody = np.arange(600), np.full(600, "")
-    alone = choose_rule(columns, labels & ~by_value, owner, labels, 0.5, nobody)
-    both = choose_rule(columns, labels & ~by_value, owner, labels, 0.5, nobody, values=values)
-    assert alone.values is None
-    assert both.values is not None
-    assert both.values[0] > 0
-    before, after = (
-        rule.responses(columns, owner, nobody, given) for rule, given in ((alone, None), (both, values))
+def test_a_claim_is_as_suspect_as_in_all_or_by_its_highest_alarm() -> None:
+    weights = {"value": 0.5, "negation": 0.0}
+    rule = replace(
+        RULE, alarm_weights=weights, faults=AlarmRule({"value": (2.0, -1.0), "negation": (1.0, 0.0)})
     )
-    assert roc_auc_score(labels, after) > roc_auc_score(labels, before) + 0.1
-    assert abs(after[labels].mean() - 1) < abs(before[labels].mean() - 1)
-    hard = choose_rule(columns, labels & ~by_value, owner, labels, 0.5, nobody, values=np.full(600, -np.inf))
-    assert hard.values is None
+    columns = np.zeros((3, len(COLUMNS)))
+    values, negations = np.array([-np.inf, 0.0, 3.0]), np.array([-np.inf, -np.inf, 1.0])
+    alarms = {"value": values, "negation": negations}
+    in_all = expit(RULE.offset + 0.5 * np.array([LOWEST, 0.0, 3.0]))
+    np.testing.assert_allclose(rule.unsupported(columns, np.full(3, ""), alarms), in_all)
+    by_alarm = expit(np.array([-np.inf, -1.0, 5.0]))
+    np.testing.assert_allclose(rule.faults.alarm("value", values), by_alarm)
+    expected = np.max([in_all, by_alarm, expit(negations)], axis=0)
+    np.testing.assert_allclose(rule.claims(columns, alarms=alarms), expected, rtol=1e-6)
+    np.testing.assert_allclose(rule.claims(columns), RULE.claims(columns), rtol=1e-6)
+
+
+def test_alarms_weigh_in_what_a_claim_has_in_all() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.random(600) < 0.5
+    columns, owner, nobody = draw.normal(size=(600, len(COLUMNS))), np.arange(600), np.full(600, "")
+    told = np.where(draw.random(600) < 0.3, -np.inf, draw.normal(size=600) + 4.0 * labels)
+    rule = choose_rule(columns, labels, owner, labels, 0.5, nobody, alarms={"told": told})
+    assert rule.alarm_weights["told"] > 0.05
+    found = rule.unsupported(columns, nobody, {"told": told})
+    assert roc_auc_score(labels[np.isfinite(told)], found[np.isfinite(told)]) > 0.85
+    assert rule.faults == AlarmRule()
+
+
+def test_a_scale_moves_all_probabilities_and_no_order() -> None:
+    rule = AlarmRule({"value": (1.0, 0.0)}, scale=(0.5, -1.0))
+    words, log_odds = np.array([0.1, 0.5, 0.9]), np.array([-1.0, 0.0, 1.0])
+    plain = AlarmRule(rule.alarms).joined(words, {"value": log_odds})
+    np.testing.assert_allclose(rule.joined(words, {"value": log_odds}), expit(0.5 * logit(plain) - 1.0))
+    assert np.isfinite(rule.joined(np.array([0.0, 1.0]), {})).all()

@@ -85,7 +85,7 @@ def test_another_feature_version_is_refused(detector, tmp_path):
     folder = detector.save(tmp_path / "d")
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps({**card, "feature_version": 99}))
-    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 6 and 3"):
+    with pytest.raises(InputError, match="feature version 99, and this lrp4rag reads 7 and 3"):
         Model.load(folder)
 
 

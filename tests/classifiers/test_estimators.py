@@ -105,7 +105,7 @@ def test_an_lstm_detector_reads_the_matrix(tmp_path, monkeypatch) -> None:
 
 
 def test_the_command_line_offers_them_all_and_an_unknown_one_is_refused() -> None:
-    assert ("tokens", *CLASSIFIERS) == OFFERED
+    assert ("tokens", "text", *CLASSIFIERS) == OFFERED
     assert tuple(VECTORS) == OFFERED_VECTORS
     with pytest.raises(InputError, match="'oracle'; choose from threshold, svm, mlp, forest, lstm"):
         candidates_of("oracle")

@@ -58,8 +58,6 @@ def test_the_page_has_every_section_and_its_figures() -> None:
     assert name in PAGE
     assert "*length only*" in PAGE
     assert f"`{CARD.training.command}`" in PAGE
-    for told in ("told", "not told"):
-        assert f"| 10 % | {told} | " in PAGE
 
 
 def test_tables_of_the_page_are_tables() -> None:

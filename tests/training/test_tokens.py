@@ -41,6 +41,7 @@ def planted(rows: int = 60, seed: int = 0) -> Tokens:
         np.full(rows, ""),
         np.ones(rows, dtype=bool),
         np.zeros((rows, len(COMPARED))),
+        np.full(rows, ""),
     )
 
 

@@ -25,7 +25,7 @@ from lrp4rag.guard.service.reviews import OPINION, PASSAGE
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import ReaderUpstream, Upstream, http_upstream
 from lrp4rag.guard.service.worker import ModelWorker
-from lrp4rag.judge import Detector
+from lrp4rag.judge import OF_CARD, Detector
 from lrp4rag.source import Source
 
 READY_IN = 5
@@ -91,7 +91,7 @@ def load_detector(settings: Settings) -> Detector:
     """Raises `InputError` for a detector and a reader that do not belong together."""
     return Detector.load(
         settings.detector,
-        reader=settings.reader,
+        reader=settings.reader or OF_CARD,
         device=settings.device,
         dtype=settings.dtype,
         prompt_bytes=settings.prompt_bytes,

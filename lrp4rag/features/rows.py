@@ -1,22 +1,28 @@
-"""Features of the values of a response: what the passages and the reader say of each, one row a value.
+"""Features of the values and of the sentences of a response, a row each: what the passages say of them, and
+the reader.
 
-What follows a value's sentence changes none of them: they are the same while the response is being written.
+What follows a sentence changes none of them: they are the same while the response is being written.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrp4rag.claims import agree
+from lrp4rag.claims.answer import Compared
+from lrp4rag.claims.compare import Comparison
 from lrp4rag.claims.find import find_values
 from lrp4rag.features import alignment, claims
 from lrp4rag.features.contrast import Contrast
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.plain import group_of
-from lrp4rag.features.record import Record, Values
+from lrp4rag.features.record import Record
 from lrp4rag.features.units import sentence_numbers
 
 SMALL_COUNT = 4
@@ -60,14 +66,65 @@ FEATURES = (
 )
 
 
-def value_rows(record: Record) -> tuple[tuple[Contrast, ...], Values]:
-    """Return the values of a response that are no words of polarity, in order, and their features
-    (V, `FEATURES`). Raises `InputError` where alternatives were not scored."""
-    compared = tuple(one for one in record.contrasts if one.claim.value.kind != "polarity")
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """Characters `start` to `end` of a response, the number of their `sentence`, and numbers by name."""
+
+    start: int
+    end: int
+    sentence: int
+    features: Mapping[str, float]
+
+
+def table(rows: Sequence[Row], columns: Sequence[str]) -> NDArray[np.float32]:
+    """Return the named features of rows, (rows, columns); one that a row lacks is 0."""
+    numbers = [[row.features.get(name, 0.0) for name in columns] for row in rows]
+    return np.array(numbers, dtype=np.float32).reshape(len(rows), len(columns))
+
+
+NAMES = tuple(feature.name for feature in FEATURES)
+STATUSES = ("supported", "computed", "unsupported", "contradicted")
+"""What passages say of a value, from the best to the worst."""
+
+
+def values_of(record: Record) -> tuple[Contrast, ...]:
+    """Return the values of a response that are no words of polarity, in order. Raises `InputError` where
+    alternatives were not scored."""
+    return tuple(one for one in record.contrasts if one.claim.value.kind != "polarity")
+
+
+def value_rows(record: Record) -> list[Row]:
+    """Return the features of `values_of` a response: `FEATURES`, and those of their comparisons."""
+    compared = values_of(record)
     if not compared:
-        return compared, np.zeros((0, len(FEATURES)))
+        return []
     table = _Table(record)
-    return compared, np.array([table.row(one) for one in compared])
+    slots = {row.start: row.features for row in comparison_rows(record.compared)}
+    rows = []
+    for contrast in compared:
+        value, sentence = contrast.claim.value, table.places[contrast.claim.sentence]
+        numbers = zip(NAMES, map(float, table.row(contrast)), strict=True)
+        slot = slots.get(value.start, {"slot: none": 1.0})
+        rows.append(Row(value.start, value.end, sentence, {**dict(numbers), **slot}))
+    return rows
+
+
+def comparison_rows(compared: list[Compared]) -> list[Row]:
+    """Return the features of the values that text alone tells."""
+    return [
+        Row(value.start, value.end, number, _of_slot(value))
+        for number, sentence in enumerate(compared)
+        for value in sentence.values
+    ]
+
+
+def _of_slot(value: Comparison) -> dict[str, float]:
+    features = {f"slot: {name}": number for name, number in value.features.items() if math.isfinite(number)}
+    return {
+        **features,
+        "slot: status": float(STATUSES.index(value.status)),
+        f"slot: {value.kind}": 1.0,
+    }
 
 
 class _Table:
@@ -114,3 +171,44 @@ class _Table:
             sum(agree(value, one.value) for one in places),
             len(places),
         ]
+
+
+OF_VALUES = ("margin", "value margin", "tail margin", "share", "polarity's lead")
+"""Features of values (see `features.claims`) whose highest in the sentence is read."""
+
+
+def sentence_rows(record: Record) -> list[Row]:
+    """Return the features of each sentence: of `text_rows`, and of the reader. Raises `InputError` where
+    alternatives were not scored."""
+    likelihoods, numbers = group_of("likelihoods", record), sentence_numbers(record)
+    highest: dict[tuple[int, int], dict[str, float]] = {}
+    for contrast in record.contrasts:
+        claim = contrast.claim
+        scored = claims.claim_row(claim, contrast.scored, record.context, record.similarities(claim.sentence))
+        of_sentence = highest.setdefault(claim.sentence, {})
+        kind = "polarity" if claim.value.kind == "polarity" else "value"
+        for name in OF_VALUES:
+            value = float(scored[claims.NAMES.index(name)])
+            of_sentence[f"{kind}: {name}"] = max(of_sentence.get(f"{kind}: {name}", value), value)
+    rows = []
+    for number, row in enumerate(text_rows(record.compared)):
+        inside = numbers == number
+        features = {**row.features, **highest.get((row.start, row.end), {})}
+        if inside.any():
+            features |= {
+                "log-probability": float(likelihoods[0, inside].mean()),
+                "lowest log-probability": float(likelihoods[0, inside].min()),
+                "entropy": float(likelihoods[1, inside].mean()),
+            }
+        rows.append(Row(row.start, row.end, number, features))
+    return rows
+
+
+def text_rows(compared: list[Compared]) -> list[Row]:
+    """Return the features of each sentence that text alone tells."""
+    rows = []
+    for number, sentence in enumerate(compared):
+        counts = Counter(value.status for value in sentence.values)
+        statuses = {f"values {status}": float(count) for status, count in counts.items()}
+        rows.append(Row(sentence.start, sentence.end, number, {**sentence.features, **statuses}))
+    return rows

@@ -9,7 +9,7 @@ import pytest
 
 from lrp4rag.features.claims import claim_features
 from lrp4rag.features.replay import PlainReplay
-from lrp4rag.features.values import FEATURES, value_rows
+from lrp4rag.features.rows import FEATURES, comparison_rows, table, value_rows, values_of
 from lrp4rag.reader import Reader
 from tests.features.test_contrast import encoded
 
@@ -19,11 +19,12 @@ RESPONSE = "Leave lasts 18 weeks. You may smoke. Ask two of them, or Ada Berg."
 
 
 def rows_of(tiny_reader: Reader, response: str = RESPONSE) -> tuple[list[str], dict[str, list[float]]]:
-    compared, table = value_rows(PlainReplay(tiny_reader)(encoded(response, PASSAGES)))
-    assert table.shape == (len(compared), len(FEATURES))
-    assert np.isfinite(table).all()
-    columns = dict(zip(NAMES, table.T.tolist(), strict=True))
-    return [one.claim.value.text for one in compared], columns
+    record = PlainReplay(tiny_reader)(encoded(response, PASSAGES))
+    rows = value_rows(record)
+    numbers = table(rows, NAMES)
+    assert np.isfinite(numbers).all()
+    columns = dict(zip(NAMES, numbers.T.tolist(), strict=True))
+    return [record.encoded.response[row.start : row.end] for row in rows], columns
 
 
 def test_each_value_but_words_of_polarity_has_a_row(tiny_reader: Reader) -> None:
@@ -42,16 +43,15 @@ def test_each_value_but_words_of_polarity_has_a_row(tiny_reader: Reader) -> None
 
 def test_likelihoods_are_those_of_the_values_own_tokens(tiny_reader: Reader) -> None:
     record = PlainReplay(tiny_reader)(encoded(RESPONSE, PASSAGES))
-    compared, table = value_rows(record)
-    claim = compared[0].claim
+    claim = values_of(record)[0].claim
     own = record["logprob"][claim.first : claim.last]
-    row = dict(zip(NAMES, table[0], strict=True))
+    row = value_rows(record)[0].features
     assert row["logprob, sum"] == pytest.approx(own.sum())
     assert row["logprob, min"] == pytest.approx(own.min())
     assert row["logprob, first"] == pytest.approx(own[0])
     # Beside them, what a token of the value has.
     token = claim_features(record)[1:, claim.first]
-    np.testing.assert_allclose(table[0, : len(token)], token)
+    np.testing.assert_allclose(list(row.values())[: len(token)], token)
 
 
 def test_what_follows_a_sentence_changes_nothing_of_its_values(tiny_reader: Reader) -> None:
@@ -66,3 +66,14 @@ def test_a_response_without_values_has_no_rows(tiny_reader: Reader) -> None:
     texts, columns = rows_of(tiny_reader, "You may smoke.")
     assert texts == []
     assert set(map(len, columns.values())) == {0}
+
+
+def test_a_value_has_what_its_comparison_tells(tiny_reader: Reader) -> None:
+    record = PlainReplay(tiny_reader)(encoded(RESPONSE, PASSAGES))
+    weeks, _, name = value_rows(record)
+    assert weeks.features["slot: quantity"] == name.features["slot: name"] == 1
+    assert weeks.features["slot: known"] == 0
+    assert name.features["slot: known"] == 1
+    assert [row.start for row in comparison_rows(record.compared)] == [
+        row.start for row in value_rows(record)
+    ]

@@ -1,0 +1,59 @@
+"""What passages have against the sentences that alarms suspect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lrp4rag.claims.answer import Passages, compare_answer
+from lrp4rag.classifiers.alarms import Alarmed
+from lrp4rag.classifiers.contradiction import differences
+from lrp4rag.classifiers.verdict import Difference
+from lrp4rag.features.rows import text_rows
+from lrp4rag.util.sentences import sentences_in
+
+PASSAGES = (
+    "The Brio 3 may be washed by hand. Its lid must not be removed while it is hot.",
+    "Entry is free, but only for members of the club. The gate opens at 9 o'clock.",
+    "The Lenta 8 is sold in Austria and in Poland.",
+)
+
+
+def named(name: str, answer: str, suspected: float = 3.0) -> tuple[Difference, ...]:
+    compared = compare_answer(Passages("Is entry free?", PASSAGES), answer, sentences_in(answer))
+    rows = text_rows(compared)
+    alarmed = Alarmed({"sentences": rows}, {name: np.full(len(rows), suspected)})
+    return differences(answer, compared, PASSAGES, alarmed)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "kind", "passage", "words"),
+    [
+        ("negation", "The lid must be removed while it is hot.", "denied", 0, "Its lid must not be removed"),
+        ("condition", "Entry is free.", "left out", 1, "only for members"),
+        (
+            "refusal",
+            "The passages do not say when the gate opens.",
+            "answered",
+            1,
+            "The gate opens at 9 o'clock.",
+        ),
+    ],
+)
+def test_the_passages_words_are_told(name, answer, kind, passage, words) -> None:
+    (found,) = named(name, answer)
+    assert (found.kind, found.passage) == (kind, passage)
+    assert words in found.words
+    assert PASSAGES[passage][found.passage_start : found.passage_end] == found.words
+    assert answer[found.start : found.end]
+
+
+def test_what_is_said_of_another_names_it() -> None:
+    (found,) = named("attribution", "The Brio 3 is sold in Austria and in Poland.")
+    assert (found.kind, found.passage, found.subject) == ("said of another", 2, "Lenta 8")
+
+
+def test_no_alarm_and_an_alarm_without_a_place_tell_nothing() -> None:
+    assert named("negation", "The lid must be removed while it is hot.", suspected=-3.0) == ()
+    assert named("condition", "Bananas grow on herbs.") == ()
+    assert named("invention", "Entry is free.") == ()

@@ -1,0 +1,122 @@
+"""A detector without a reader: learned from texts, saved, and asked by `Detector`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrp4rag.classifiers import Model, TextModel
+from lrp4rag.classifiers.alarms import TEXT_FAULTS
+from lrp4rag.example import Example, Label
+from lrp4rag.judge import Detector
+from lrp4rag.training.corpus import Corpus
+from lrp4rag.training.train import TextRecipe, train
+from lrp4rag.util.errors import InputError
+
+THINGS = ("pass", "permit", "ticket", "licence", "badge", "voucher", "card", "token", "form", "key")
+
+
+def example(number: int, fault: str = "") -> Example:
+    thing, cost = THINGS[number % len(THINGS)], 20 + number
+    passage = (
+        f"The {thing} of zone {number} costs {cost} euros and is valid for {number + 3} days. "
+        "Lost ones are replaced at the main desk. Children travel free."
+    )
+    response = f"The {thing} of zone {number} costs {cost} euros. Children travel free."
+    labels: tuple[Label, ...] = ()
+    if fault == "number":
+        response = response.replace(f"{cost} euros", f"{cost + 7} euros")
+        start = response.index(str(cost + 7))
+        labels = (Label(start, start + 2, "number"),)
+    if fault == "negation":
+        response = response.replace("Children travel free", "Children do not travel free")
+        start = response.index("Children")
+        labels = (Label(start, len(response), "negation"),)
+    question = f"What does the {thing} of zone {number} cost?"
+    return Example(question, (passage,), response, id=f"{number}{fault}", source=str(number), labels=labels)
+
+
+@pytest.fixture(scope="module")
+def model() -> TextModel:
+    rows = [example(number, fault) for number in range(30) for fault in ("", "number", "negation")]
+    found = train(Corpus.of(rows), None, TextRecipe(), resamples=20)
+    assert isinstance(found, TextModel)
+    return found
+
+
+def test_it_learns_what_is_wrong_from_texts_alone(model: TextModel, tmp_path: Path) -> None:
+    assert set(model.alarms) <= set(TEXT_FAULTS)
+    assert {"text sentence", "text value", "text negation"} <= set(model.alarms)
+    loaded = Model.load(model.save(tmp_path / "detector"))
+    detector = Detector.load(tmp_path / "detector")
+    assert not detector.reader.has_model
+    right, wrong = (detector.judge(example(50, fault)) for fault in ("", "number"))
+    assert right.probability < wrong.probability
+    assert wrong.hallucinated
+    assert loaded.card.evidence.metrics["auroc"].value > 0.8
+
+
+def test_a_wrong_value_is_named_with_the_passages(model: TextModel, tmp_path: Path) -> None:
+    detector = Detector(model, Detector.load(model.save(tmp_path / "detector")).reader)
+    verdict = detector.judge(example(50, "number"))
+    assert [(one.text, one.instead, one.margin) for one in verdict.contradictions] == [
+        ("77 euros", "70 euros", None)
+    ]
+    assert verdict.sentences[0].status == "contradicted"
+    assert verdict.sentences[1].status == "supported"
+    assert "70 euros" in verdict.to_html()
+    assert verdict.to_dict()["spans"][0]["contradictions"][0]["margin"] is None
+
+
+def test_responses_are_judged_while_they_are_written(model: TextModel, tmp_path: Path) -> None:
+    given = example(50, "number")
+    with Detector.load(model.save(tmp_path / "detector")) as detector:
+        reading = detector.reading(given.question, given.passages)
+        pieces = [*reading.feed(given.response), *reading.end()]
+        whole = detector.judge(given)
+    assert [piece.probability for piece in pieces] == pytest.approx(
+        [sentence.probability for sentence in whole.sentences]
+    )
+
+
+def test_other_languages_are_abstained_from(model: TextModel, tmp_path: Path) -> None:
+    detector = Detector.load(model.save(tmp_path / "detector"))
+    passage = "Der Fahrschein kostet zwanzig Euro und gilt drei Tage lang in der ganzen Stadt."
+    verdict = detector.judge("Was kostet der Fahrschein?", [passage], passage.replace("zwanzig", "dreissig"))
+    assert verdict.abstained
+
+
+def test_the_page_is_without_shades(model: TextModel, tmp_path: Path) -> None:
+    detector = Detector.load(model.save(tmp_path / "detector"))
+    verdict = detector.analyse(example(50, "number"), rows=True)
+    assert verdict.sentence_rows is None
+    assert "no relevance" in verdict.to_html()
+
+
+def test_nothing_can_be_generated_without_a_reader(model: TextModel, tmp_path: Path) -> None:
+    detector = Detector.load(model.save(tmp_path / "detector"))
+    with pytest.raises(InputError, match="no reader"):
+        detector.analyse(Example("Who?", ("Ada.",)))
+
+
+@pytest.mark.parametrize(
+    "response", ["!!", "\N{PARTY POPPER}", "12", "1. One\n\n- two", "x" * 5000, "a. " * 400]
+)
+@pytest.mark.parametrize("passages", [("Ada wrote it.",), ("...",), ("| a | b |\n|---|---|\n| 1 | 2 |",)])
+def test_odd_texts_are_judged(model: TextModel, tmp_path: Path, response: str, passages) -> None:
+    detector = Detector.load(model.save(tmp_path / "detector"))
+    verdict = detector.judge("Who wrote it?", passages, response)
+    assert verdict.probability is None or 0 <= verdict.probability <= 1
+    assert verdict.to_dict()["response"] == response
+
+
+def test_forged_alarms_are_refused(model: TextModel, tmp_path: Path) -> None:
+    arrays = dict(model.arrays())
+    with pytest.raises(ValueError, match="alarms are not those"):
+        TextModel.of(model.card, {**arrays, "alarms/other/0/mean": np.zeros(1, dtype=np.float32)})
+    name = next(iter(model.alarms))
+    fewer = model.card.input.model_copy(update={"alarms": {**model.input.alarms, name: ("a",)}})
+    with pytest.raises(ValueError, match="other columns"):
+        TextModel.of(model.card.model_copy(update={"input": fewer}), arrays)
