@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.elsewhere.judging import CONTROLS, LENGTH, NOVEL, OURS
 from benchmarks.elsewhere.measures import part
 from benchmarks.elsewhere.page import WORDS, draw_ways
+from benchmarks.kinds.calibration import calibration
 from benchmarks.kinds.judging import (
     EVERYDAY,
     EVIDENCE,
@@ -223,6 +224,7 @@ def measure(scores: Sequence[Score]) -> dict[str, Any]:
             for kind, mask in scored.right.items()
         ],
         "generators": _generators(scored, draws),
+        "calibration": calibration(scored.ways[OURS], scored.labels, scored.groups),
     }
 
 
