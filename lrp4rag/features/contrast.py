@@ -69,7 +69,8 @@ class Context:
 def context_of(encoded: Encoded) -> Context:
     """That of a prompt, for all responses to it."""
     passages = encoded.passages
-    index = Index(passages)
+    compared = Passages(encoded.question, passages)
+    index = compared.index
     rows = [_stems(passage) for passage in passages]
     grams: set[Gram] = set()
     for row in rows:
@@ -82,7 +83,7 @@ def context_of(encoded: Encoded) -> Context:
         frozenset(grams),
         tuple(map(frozenset, rows)),
         tuple(map(frozenset, places)),
-        Passages(encoded.question, passages),
+        compared,
     )
 
 
