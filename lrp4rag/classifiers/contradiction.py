@@ -37,7 +37,7 @@ LARGEST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class Placed:
     """A contradiction with how similar its place in the passages is (0 to 1), and how similar the best place
     is that has the response's value (0 where none has)."""
 
@@ -46,7 +46,7 @@ class Ranked:
     support: float
 
 
-def contradictions(record: Record) -> list[Ranked]:
+def contradictions(record: Record) -> list[Placed]:
     """In the order of the response: values for which the reader prefers what a passage has in their place, or
     which no passage has while a place that says nearly the same has another."""
     context = record.context
@@ -66,7 +66,7 @@ def with_suspected(
     return tuple(sorted((*known, *more), key=lambda one: one.start))
 
 
-def compared(some: Sequence[Ranked], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+def compared(some: Sequence[Placed], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     """Return the columns `decision.COMPARED` of S sentences, (S, 4): whether they have a contradicted value,
     and of these the largest margin and similarity, and whether no passage has one; 0 without any."""
     rows = np.zeros((len(sentences), 4))
@@ -106,7 +106,7 @@ class Statements:
 
 def _contradiction(
     claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record, *, suspected: bool = False
-) -> Ranked | None:
+) -> Placed | None:
     value, start = claim.value, claim.sentence[0]
     if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
         return None  # what is denied is not said
@@ -130,7 +130,7 @@ def _contradiction(
                 occurrence.value.end,
                 margin,
             )
-            return Ranked(found, occurrence.similarity, claim.support)
+            return Placed(found, occurrence.similarity, claim.support)
     return None
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lrp4rag.classifiers.analysis import pull_evidence
-from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Compared, compared, contradictions
+from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Placed, compared, contradictions
 from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.classifiers.verdict import (
     Assessment,
@@ -215,7 +215,7 @@ def test_a_reader_s_record_gives_margins_that_hold(tiny_reader: Reader) -> None:
 # How they compare.
 
 
-def compared_in(response: str, *passages: str, margin: float | Margin = -5.0) -> list[Compared]:
+def compared_in(response: str, *passages: str, margin: float | Margin = -5.0) -> list[Placed]:
     return contradictions(record_of(encoded_of(response, *passages), margin))
 
 
@@ -244,8 +244,8 @@ def test_what_is_computed_from_a_passage_is_not_contradicted() -> None:
 
 
 def test_columns_of_sentences_are_those_of_their_contradicted_values() -> None:
-    def one(start: int, margin: float, similarity: float, support: float) -> Compared:
-        return Compared(Contradiction(start, start + 2, "45", "31", 0, 0, 2, margin), similarity, support)
+    def one(start: int, margin: float, similarity: float, support: float) -> Placed:
+        return Placed(Contradiction(start, start + 2, "45", "31", 0, 0, 2, margin), similarity, support)
 
     known = [one(0, -3, 0.8, 0.0), one(5, 2, 0.4, 0.3), one(31, 99, 0.5, 0.5), one(19, 1, 0.9, 0.9)]
     rows = compared(known, [(0, 20), (20, 30), (30, 40)])
