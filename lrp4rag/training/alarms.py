@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from lrp4rag.classifiers.alarms import Fault
 from lrp4rag.classifiers.calibration import balanced_weights, grouped_folds, logistic_weights
-from lrp4rag.classifiers.decision import AlarmRule, Flags, Names, Numbers, Scores
+from lrp4rag.classifiers.decision import TINY, AlarmRule, Flags, Names, Numbers, Scores
 from lrp4rag.classifiers.ensemble import Network, fit_folds
 from lrp4rag.classifiers.operating import ALARMS
 from lrp4rag.example import Label
@@ -120,10 +120,10 @@ class RowTable:
 
 
 def fit_alarm(
-    rows: FaultRows, fault: Fault, labels: Flags, groups: Names, chosen: Numbers, seed: int = 0
+    rows: FaultRows, fault: Fault, groups: Names, chosen: Numbers, seed: int = 0
 ) -> tuple[tuple[Network, ...], Scores]:
     """Fit the networks of an alarm on the rows of the `chosen` responses; return them, and the log odds of
-    these rows by networks that did not learn from them. `labels` and `groups` (R,) are of all responses.
+    these rows by networks that did not learn from them. `groups` (R,) are the sources of all responses.
 
     None are fitted where too few sources have the fault.
     """
@@ -133,9 +133,11 @@ def fit_alarm(
     if len(set(groups[owner[wrong & clear]])) < FEWEST_SOURCES:
         return (), np.zeros(len(inside))
     place = np.searchsorted(chosen, owner)
+    # Folds have as many responses with this fault each: of a rare one, some would have none.
+    faulty = np.isin(chosen, owner[wrong & clear])
     folds = [
         (np.flatnonzero(np.isin(place, train) & clear), np.flatnonzero(np.isin(place, held)))
-        for train, held in grouped_folds(labels[chosen], groups[chosen], FOLDS, seed)
+        for train, held in grouped_folds(faulty, groups[chosen], FOLDS, seed)
     ]
     # What is not clear is scored and decides no epoch.
     weights = np.where(wrong, WRONG, 1.0) * np.where(clear, 1.0, 0.0)
@@ -147,10 +149,10 @@ def choose_alarms(
 ) -> AlarmRule:
     """Choose how alarms join the claims of R responses.
 
-    `words` (R,) are the highest probability that a claim of a response is unsupported in all, `alarms` the
-    highest log odds of each alarm, minus infinity for none; all by models that did not learn from the
-    response. `kinds` (R,) are those of the responses' faults, "" for none, by which no frequent kind
-    outweighs a rare one.
+    `words` (R,) are the highest probability that a claim of a response is unsupported in all, minus infinity
+    for a response without claims, and `alarms` the highest log odds of each alarm, minus infinity for none;
+    all by models that did not learn from the response. `kinds` (R,) are those of the responses' faults, ""
+    for none, by which no frequent kind outweighs a rare one.
 
     Each alarm, and the words, have a budget: the part of the faithful responses of any set that they alone
     may flag. The words begin with all of it, `ALARMS`; then budgets change one for another as long as more
@@ -165,17 +167,20 @@ def choose_alarms(
     tails = {name: _tail(score, faithful) for name, score in scores.items()}
     budgets = _shared(tails, faithful, faulty)
     points = {name: _point(scores[name], tails[name], budgets[name]) for name in scores}
-    threshold = float(logit(np.clip(points.pop(""), 0.01, 0.99)))
-    weights = balanced_weights(labels, sets)
+    threshold = float(logit(np.clip(points.pop(""), TINY, 1 - TINY)))
+    some = np.isfinite(words)
+    stated = labels[some]
+    weights = balanced_weights(stated, sets[some])
     best: tuple[float, AlarmRule] | None = None
     for slope in (GENTLEST, 1.0, 2.0, STEEPEST):
         chosen = {name: (slope, threshold - slope * point) for name, point in points.items()}
         rule = AlarmRule(chosen)
-        joined = logit(np.clip(rule.joined(words, alarms), 1e-6, 1 - 1e-6))
-        learned, offset = logistic_weights(joined[:, None], labels, 1.0, weights)
+        stating = {name: alarm[some] for name, alarm in alarms.items()}
+        joined = logit(np.clip(rule.joined(words[some], stating), 1e-6, 1 - 1e-6))
+        learned, offset = logistic_weights(joined[:, None], stated, 1.0, weights)
         scale = max(float(learned[0]), 0.01), float(offset)
         chances = np.clip(expit(scale[0] * joined + scale[1]), 1e-6, 1 - 1e-6)
-        loss = -float(np.average(np.log(np.where(labels, chances, 1 - chances)), weights=weights))
+        loss = -float(np.average(np.log(np.where(stated, chances, 1 - chances)), weights=weights))
         if best is None or loss < best[0]:
             best = loss, AlarmRule(chosen, scale)
     assert best is not None

@@ -54,8 +54,8 @@ from lrp4rag.util.progress import track
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
 FOLDS = 5
-VERSION = 2
-"""Raised whenever the scores of the same key would come out differently."""
+VERSION, ALARM_VERSION = 2, 3
+"""Raised whenever the scores of the same key would come out differently: of blocks, and of alarms."""
 KIND = "scores"
 """The kind of file that keeps them."""
 
@@ -97,7 +97,7 @@ def fit_alarms(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[dict[str, 
     for name in track(names, len(names), "training alarms"):
         fault = EVERY_FAULT[name]
         table = tokens.faults[fault.unit]
-        networks, outside = fit_alarm(table, fault, tokens.labels, tokens.groups, rows, seed)
+        networks, outside = fit_alarm(table, fault, tokens.groups, rows, seed)
         if networks:
             alarms[name], scores[name] = Alarm(fault.unit, table.columns, networks), outside
     return alarms, scores
@@ -148,7 +148,7 @@ def fit_stacker(
     rule = choose_rule(columns, wrong, owner, labels, mark, generators, sets, highest)
     unsupported = rule.unsupported(columns, generators[owner], highest)
     faults = choose_alarms(
-        np.maximum(highest_of(unsupported, owner, len(rows)), 0.0),
+        highest_of(unsupported, owner, len(rows)),
         {name: highest_of(score, owner, len(rows)) for name, score in highest.items()},
         labels,
         sets,
@@ -246,9 +246,7 @@ def block_scores(tokens: Tokens, block: str, split: Split, seed: int, fit: Fit |
     """Score tokens by their features in one block; the expensive part. `fit` may fit other base models."""
     if block in EVERY_FAULT:
         rows = tokens.faults[EVERY_FAULT[block].unit]
-        networks, outside = fit_alarm(
-            rows, EVERY_FAULT[block], tokens.labels, tokens.groups, split.train, seed
-        )
+        networks, outside = fit_alarm(rows, EVERY_FAULT[block], tokens.groups, split.train, seed)
         if not networks:
             return BlockScores(np.zeros(0), np.zeros(0))
         return BlockScores(outside, mean_log_odds(networks, rows.table[rows.within(split.test)]))
@@ -332,7 +330,8 @@ def cross_validate_tokens(
     places: dict[tuple[int, str], Path | None] = {}
     for k, split in enumerate(folds):
         for name in (*tokens.blocks, *alarm_names(tokens)):
-            parts = [VERSION, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
+            version = ALARM_VERSION if name in EVERY_FAULT else VERSION
+            parts = [version, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
             places[k, name] = cache and cache / f"{json_hash(parts)[:32]}.safetensors"
     scores = {place: _kept(path) for place, path in places.items()}
     missing = [place for place, scored in scores.items() if scored is None]

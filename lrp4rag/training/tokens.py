@@ -192,14 +192,17 @@ def tokens_of(
     blocks: Mapping[str, Block],
     records: Records | None = None,
     units: Callable[[Record], Units] = units,
+    needs: Sequence[str] | None = None,
 ) -> Tokens:
     """Compute the features of the rows' tokens, by default of their readings, and of their `units`; raises
-    `InputError` where a row lacks what the blocks are made of, or has no tokens."""
+    `InputError` where a row lacks what the blocks are made of, or has no tokens. `needs` are the parts of the
+    store that are read, by default readings where there are blocks."""
+    needs = ((READING,) if blocks else ()) if needs is None else needs
     for example, encoded in zip(rows.examples, rows.encodings, strict=True):
         if not encoded.response_ids:
             raise InputError(f"the response of '{example.id}' has no tokens")
     return Tokens.of(
-        records(blocks) if records and blocks else stored_records(rows, (READING,) if blocks else ()),
+        records(blocks) if records and blocks else stored_records(rows, needs),
         rows.token_flags,
         rows.labels,
         rows.groups,
@@ -223,7 +226,8 @@ def tokens_on_disk(
         name: folder / f"{name}-{json_hash([*key, asdict(block)])[:16]}.npy" for name, block in blocks.items()
     }
     missing = {name: block for name, block in blocks.items() if not _whole(paths[name])}
-    tokens = tokens_of(rows, missing, records)
+    # Values and sentences are read again where all blocks are there.
+    tokens = tokens_of(rows, missing, records, needs=(READING,) if blocks and records is None else None)
     for name, table in tokens.blocks.items():
         with written_atomically(paths[name]) as file:
             np.save(file, table, allow_pickle=False)

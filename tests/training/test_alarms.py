@@ -83,10 +83,10 @@ def planted(rows: int = 400, seed: int = 0) -> tuple[FaultRows, np.ndarray, np.n
 def test_an_alarm_finds_its_fault_in_sources_that_it_did_not_learn_from() -> None:
     rows, labels, groups = planted()
     chosen = np.arange(400)
-    networks, outside = fit_alarm(rows, Fault("sentences", frozenset({"negation"})), labels, groups, chosen)
+    networks, outside = fit_alarm(rows, Fault("sentences", frozenset({"negation"})), groups, chosen)
     assert roc_auc_score(labels, outside) > 0.9
     assert roc_auc_score(labels, mean_log_odds(networks, rows.table)) > 0.9
-    none, scores = fit_alarm(rows, Fault("sentences", frozenset({"condition"})), labels, groups, chosen)
+    none, scores = fit_alarm(rows, Fault("sentences", frozenset({"condition"})), groups, chosen)
     assert none == ()
     assert len(scores) == 400
 
@@ -129,3 +129,15 @@ def test_an_alarm_that_tells_nothing_changes_nothing() -> None:
     order = np.argsort(words)
     assert (np.diff(silent.joined(words, {"alarm": np.full(2000, -np.inf)})[order]) >= 0).all()
     assert choose_alarms(words, {}, labels, sets, data["kinds"]) == AlarmRule()
+
+
+def test_responses_without_claims_move_no_probability() -> None:
+    data = two_sets()
+    words, alarm = (np.append(data[name], np.full(40, -np.inf)) for name in ("words", "alarm"))
+    labels, sets = np.append(data["labels"], [True] * 40), np.append(data["sets"], ["one"] * 40)
+    kinds = np.append(data["kinds"], ["words"] * 40)
+    with_silent = choose_alarms(words, {"alarm": alarm}, labels, sets, kinds)
+    without = choose_alarms(
+        data["words"], {"alarm": data["alarm"]}, data["labels"], data["sets"], data["kinds"]
+    )
+    assert with_silent.scale == pytest.approx(without.scale, abs=0.05)
