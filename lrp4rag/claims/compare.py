@@ -53,6 +53,8 @@ SUBJECT, ASKED = 0.5, 0.1
 _LEAST = 0.1
 FITS, APART = 0.35, 0.15
 """How well a rival fits the slot, and how much better than the value itself, at least, to contradict it."""
+PREFERRED = 0.3
+"""How much worse a rival may fit that is rather named."""
 MOST = 400
 """Rivals that are looked at, at most."""
 
@@ -347,7 +349,8 @@ class Slots:
         features |= self._subject_of("rival", k, comparer.evidence[rival[1]] if rival else None)
         result = self._computed(value) if not agreeing.any() else False
         features["computed"] = float(result)
-        return self._decided(term, value, features, own if agreeing.any() else None, rival)
+        shown = self._shown(value, rivals, k) if rival else None
+        return self._decided(term, value, features, own if agreeing.any() else None, shown)
 
     def _rivals(self, value: Value, agreeing: NDArray[np.bool_]) -> list[tuple[Value, int]]:
         """Return values in the place of one, where their clause does not have it too."""
@@ -368,9 +371,7 @@ class Slots:
         unused, alike, narrow = 0.0, 0.0, 0.0
         for other, number in rivals:
             fit = float(near[number])
-            free = not any(comparable(other, mine) and agree(mine, other) for mine in self.every)
-            same = other.unit == value.unit and _last_noun(other) == _last_noun(value)
-            same = same and (value.kind != "name" or len(value.key) == len(other.key))
+            free, same = self._is_free(other), _are_alike(value, other)
             unused = max(unused, fit if free else 0.0)
             alike = max(alike, fit if same else 0.0)
             narrow = max(narrow, fit if same and free else 0.0)
@@ -382,6 +383,22 @@ class Slots:
             "unused alike rival": narrow - own,
             "unused alike": narrow,
         }
+
+    def _shown(self, value: Value, rivals: Sequence[tuple[Value, int]], k: int) -> tuple[Value, int]:
+        """Return the rival that a person would name: rather one that the response does not say elsewhere, of
+        the same unit and noun, and of a name one that shares a word ("Gull Island" for "Seal Island")."""
+
+        def likeness(rival: tuple[Value, int]) -> float:
+            other, number = rival
+            shared = value.kind == "name" and bool(set(value.key) & set(other.key))
+            preferred = self._is_free(other) + 0.5 * _are_alike(value, other) + 0.5 * shared
+            return float(self.near[k][number]) + PREFERRED * preferred
+
+        return max(rivals, key=likeness)
+
+    def _is_free(self, value: Value) -> bool:
+        """Say whether the response has a value nowhere."""
+        return not any(comparable(value, mine) and agree(mine, value) for mine in self.every)
 
     def _together(self, k: int, own: int | None, rival: tuple[Value, int] | None) -> dict[str, float]:
         """Return the share of the sentence's other values that stand in the sentence, and in the passage, of
@@ -585,6 +602,12 @@ def _same_number(value: Value, other: Value) -> bool:
     if value.kind != "quantity" or other.kind != "quantity" or bool(value.unit) == bool(other.unit):
         return False
     return "" in (value.unit + value.noun, other.unit + other.noun) and number_of(value) == number_of(other)
+
+
+def _are_alike(value: Value, other: Value) -> bool:
+    """Say whether values have the same unit and noun, and names as many words."""
+    same = other.unit == value.unit and _last_noun(other) == _last_noun(value)
+    return same and (value.kind != "name" or len(value.key) == len(other.key))
 
 
 def _last_noun(value: Value) -> list[str]:

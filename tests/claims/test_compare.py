@@ -134,3 +134,21 @@ def test_long_prompts_take_a_time_linear_in_their_length():
     found = slots.comparisons()
     assert time.process_time() - start < 5
     assert {item.status for item in found} == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("passage", "response", "text", "rival"),
+    [
+        ("It was built between 1871 and 1873.", "It was built between 1871 and 1879.", "1879", "1873"),
+        (
+            "The Marlow light stands on the northern tip of Gull Island.",
+            "The Marlow light stands on the northern tip of Seal Island.",
+            "Seal Island",
+            "Gull Island",
+        ),
+    ],
+)
+def test_the_rival_is_one_that_the_response_does_not_say(passage, response, text, rival) -> None:
+    (slots,) = Comparer("", Index([passage])).compare(places_of([response]))
+    (found,) = [one for one in slots.comparisons() if one.text == text]
+    assert (found.status, found.rival_text) == ("contradicted", rival)
