@@ -307,7 +307,8 @@ class Detector:
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
         name = NONE if reader is None else reader
-        model = Model.load(TEXT if (detector, name) == (BUNDLED, NONE) else detector)
+        without = name == NONE or (isinstance(name, Reader) and not name.has_model)
+        model = Model.load(TEXT if detector == BUNDLED and without else detector)
         trained = model.card.reader
         if not isinstance(name, Reader):
             try:

@@ -122,7 +122,7 @@ def evaluate(
     policy = load_policy(policy_path)
     names = require_gated(gated)
     saved = None if baseline is None else read_saved(baseline)
-    detector = choice.open()
+    detector = choice.beside(reader.reader_name).open()
     if detector is None:
         raise InputError("evaluate needs a detector")
     examples = labelled(load_data(data, generator), data)
@@ -133,7 +133,9 @@ def evaluate(
     date = None if date is None else date.replace(tzinfo=UTC)
     estimate = choice.estimates
     with engine.store_or_temporary(store) as folder:
-        extraction = extraction_of(examples, folder, reader, detector.needs, engine, detector)
+        extraction = None
+        if detector.needs:
+            extraction = extraction_of(examples, folder, reader, detector.needs, engine, detector)
         evaluation = run(
             detector, examples, extraction, resamples=resamples, estimate=estimate, policy=policy, date=date
         )

@@ -18,6 +18,7 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import absolute_name, check_output, is_local, place_at
 from lrp4rag.util.text import one_line, without_secrets
 
+DEFAULT_READER = "smollm2-135m"
 NONE = "none"
 """The reader of a detector that compares texts only."""
 
@@ -238,6 +239,8 @@ class ReaderChoice:
 
         framing = self.framed_as(detector).chat_template
         needs_none = detector is not None and detector.card.reader["name"] == NONE
+        if needs_none and self.reader_name not in (NONE, DEFAULT_READER):
+            raise InputError("this detector compares texts only; leave the reader out", field="reader")
         if self.reader_name == NONE and detector is None:
             raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
         return load_reader(
@@ -321,7 +324,7 @@ def _model(what: str) -> list[Decorator]:
         click.option(
             "--reader",
             "reader_name",
-            default="smollm2-135m",
+            default=DEFAULT_READER,
             metavar="MODEL",
             help=f"{what}: the default, a hub id, a folder or a .gguf file.",
         ),
@@ -437,7 +440,10 @@ def judge_options(*more: Decorator) -> Decorator:
         "choice",
         _detector(),
         click.option(
-            "--reader", "reader_name", metavar="MODEL", help="Its reader.  [default: that of its card]"
+            "--reader",
+            "reader_name",
+            metavar="MODEL",
+            help="Its reader; none: compare texts only.  [default: its card's]",
         ),
         *more,
     )

@@ -73,10 +73,16 @@ class Settings:
             if described:
                 raise InputError("vector, length and resampling are not for the classifier 'tokens'")
             return TokenRecipe(blocks_named(self.block or PLAIN_BLOCKS))
-        if classifier == TEXT and not described and not self.block:
+        if classifier == TEXT:
+            if described or self.block:
+                raise InputError("block, vector, length and resampling are not for the classifier 'text'")
             return TextRecipe()
-        if self.block or self.more or self.no_pairs:
-            raise InputError(f"block, more and no-pairs are for the classifier 'tokens', not '{classifier}'")
+        if self.block:
+            raise InputError(f"block is for the classifier 'tokens', not '{classifier}'")
+        if self.more or self.no_pairs:
+            raise InputError(
+                f"more and no-pairs are for the classifiers 'tokens' and 'text', not '{classifier}'"
+            )
         vector, mode = self.vector or "total", self.resampling or MODES[0]
         if mode != MODES[0] and MATRIX in VECTORS[vector].needs:
             raise InputError(

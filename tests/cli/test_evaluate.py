@@ -171,3 +171,12 @@ def test_the_bundled_detector_is_no_worse_than_it_was_on_the_golden_examples() -
     known = {one.id: one for one in read_saved(EXAMPLES / "golden-baseline.json").examples}
     for one in record["examples"]:
         assert one["probability"] == pytest.approx(known[one["id"]].probability, abs=0.05)
+
+
+@pytest.mark.parametrize("choice", [["--detector", "text"], ["--reader", "none"]])
+def test_a_detector_without_a_reader_is_evaluated(choice: list[str]) -> None:
+    found = CliRunner().invoke(main, ["evaluate", str(EXAMPLES / "golden.jsonl"), *choice, "--json"])
+    assert found.exit_code == 0, found.output
+    record = json.loads(found.stdout)
+    assert len(record["examples"]) == 12
+    assert all(0 <= one["probability"] <= 1 for one in record["examples"])

@@ -22,7 +22,7 @@ from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import ONCE, groups_of, labels_of
 from lrp4rag.training.localisation import CLASSIFIER, Localisation, localisation
 from lrp4rag.training.metrics import RESAMPLES, intervals
-from lrp4rag.training.rows import Rows
+from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.seen import seen_examples
 from lrp4rag.training.token_folds import TokenPredictions
 from lrp4rag.training.tokens import stored_records, tokens_of
@@ -61,24 +61,24 @@ class Evaluation:
 def evaluate(
     detector: Model,
     examples: Sequence[Example],
-    extraction: Extraction,
+    extraction: Extraction | None,
     *,
     resamples: int = RESAMPLES,
     estimate: bool = False,
     policy: Policy | None = None,
     date: datetime | None = None,
 ) -> Evaluation:
-    """Run the detector over what extraction left in its store; with `estimate` at the prevalence that the
+    """Run the detector over what extraction left in its store (None for one that needs nothing of a reader);
+    with `estimate` at the prevalence that the
     probabilities of these very rows tell, without their labels. The policy (by default the default one)
     decides as of a `date`, or of today.
 
     Raises `InputError` where no example could be replayed, and for too few to estimate from.
     """
-    failures = dict(extraction.failures)
-    judged = _judgements(
-        detector, [example for example in examples if example.id not in failures], extraction, failures
-    )
-    rows, judgements = Rows(extraction.store, tuple(judged)), list(judged.values())
+    failures = dict(extraction.failures) if extraction else {}
+    stored = [example for example in examples if example.id not in failures]
+    judged = _judgements(detector, stored, extraction, failures)
+    rows, judgements = _rows_of(extraction, tuple(judged)), list(judged.values())
     if estimate:
         detector, judgements = detector.at_estimated_prevalence(judgements)
     assessments = [judgement.assessment for judgement in judgements]
@@ -110,12 +110,16 @@ def evaluate(
     )
 
 
+def _rows_of(extraction: Extraction | None, examples: Sequence[Example]) -> Rows:
+    return Rows(extraction.store, tuple(examples)) if extraction else TextRows.of(examples)
+
+
 def _judgements(
-    detector: Model, examples: Sequence[Example], extraction: Extraction, failures: dict[str, str]
+    detector: Model, examples: Sequence[Example], extraction: Extraction | None, failures: dict[str, str]
 ) -> dict[Example, Judgement]:
     """Return the judgement of each example. One with an invalid number joins the `failures`."""
     judgements: dict[Example, Judgement] = {}
-    records = stored_records(Rows(extraction.store, tuple(examples)), detector.needs)
+    records = stored_records(_rows_of(extraction, examples), detector.needs)
     for example, record in zip(examples, track(records, len(examples), "judging responses"), strict=True):
         try:
             judgements[example] = detector.judgement(record, detector.assess(record))
