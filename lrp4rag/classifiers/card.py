@@ -110,6 +110,8 @@ class TokenInput(ModelInput):
 def _require_rules(alarms: Mapping[str, Any], rule: DecisionRule) -> None:
     if not alarms.keys() == rule.faults.alarms.keys() == rule.alarm_weights.keys():
         raise ValueError("its alarms are not those of its rule")
+    if any(len(set(columns)) < len(columns) for columns in alarms.values()):
+        raise ValueError("an alarm reads a feature twice")
 
 
 class TextInput(ModelInput):

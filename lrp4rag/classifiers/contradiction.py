@@ -217,35 +217,55 @@ def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | Non
 Span = tuple[int, int]
 
 NAMED: Mapping[str, DifferenceKind] = {
-    "negation": "denied",
     "condition": "left out",
     "refusal": "answered",
     "attribution": "said of another",
 }
 """What an alarm's sentence differs in, by the alarm's name (without "text")."""
+DENIED = "negation"
+"""The alarm of sentences that deny what passages say, or say what they deny."""
 AROUND = " \t\n,;:.()"
 SUSPECTED = 0.5
 """The probability by an alarm's networks from which its difference is named."""
 
 
-def differences(
+def denials(
     answer: str, compared: list[Compared], passages: tuple[str, ...], alarmed: Alarmed
-) -> tuple[Difference, ...]:
-    """Name what the passages have against the sentences that alarms suspect, in the order of the response."""
-    suspected: list[tuple[int, DifferenceKind]] = []
-    for name in alarmed.log_odds:
-        kind = NAMED.get(name.removeprefix("text "))
-        if kind is not None:
-            chances = expit(alarmed.by_sentence(name, len(compared)))
-            suspected += [(number, kind) for number, chance in enumerate(chances) if chance >= SUSPECTED]
+) -> list[Contradiction]:
+    """Name the clauses of passages that deny, or are denied by, the sentences that the alarm suspects."""
     found = []
-    for number, kind in sorted(suspected):
-        for here, passage, there, subject in _places(kind, compared[number]):
-            if kind == "denied":  # a word alone, which both sides have, tells nothing
-                here, there = _clause(answer, *here), _clause(passages[passage], *there)  # noqa: PLW2901
-            words = passages[passage][slice(*there)]
-            found.append(Difference(kind, *here, passage, *there, words, subject))
-    return tuple(found)
+    for number in _suspected(DENIED, alarmed, len(compared)):
+        for place in compared[number].denials[:1]:  # the words are in both; the clauses tell
+            start, end = _clause(answer, place.start, place.end)
+            first, last = _clause(passages[place.passage], place.passage_start, place.passage_end)
+            text, instead = answer[start:end], passages[place.passage][first:last]
+            found.append(Contradiction(start, end, text, instead, place.passage, first, last, margin=None))
+    return found
+
+
+def differences(
+    compared: list[Compared], passages: tuple[str, ...], alarmed: Alarmed
+) -> tuple[Difference, ...]:
+    """Name what else passages have against the sentences that alarms suspect, in their order."""
+    suspected = [
+        (number, kind) for name, kind in NAMED.items() for number in _suspected(name, alarmed, len(compared))
+    ]
+    return tuple(
+        Difference(kind, *here, passage, *there, passages[passage][slice(*there)], subject)
+        for number, kind in sorted(suspected)
+        for here, passage, there, subject in _places(kind, compared[number])
+    )
+
+
+def _suspected(name: str, alarmed: Alarmed, count: int) -> list[int]:
+    """Number the sentences that an alarm suspects, with a reader or without one."""
+    names = [each for each in (name, f"text {name}") if each in alarmed.log_odds]
+    return [
+        number
+        for each in names
+        for number, chance in enumerate(expit(alarmed.by_sentence(each, count)))
+        if chance >= SUSPECTED
+    ]
 
 
 def _clause(text: str, start: int, end: int) -> Span:
@@ -269,8 +289,6 @@ def _places(kind: DifferenceKind, sentence: Compared) -> Iterator[tuple[Span, in
         home = sentence.home
         if home is not None and home.subject:
             yield whole, home.passage, (home.start, home.end), home.subject[0].text
-    else:
-        surest = sentence.denials[:1] if kind == "denied" else [sentence.answered]
-        for place in filter(None, surest):
-            there = place.passage_start, place.passage_end
-            yield (place.start, place.end), place.passage, there, ""
+    elif sentence.answered is not None:
+        place = sentence.answered
+        yield (place.start, place.end), place.passage, (place.passage_start, place.passage_end), ""

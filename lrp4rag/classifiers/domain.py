@@ -19,6 +19,7 @@ Numbers = NDArray[np.intp]
 
 FEWEST = 8
 """Tokens of a response from which on means of them tell that it is unlike others."""
+WORD_LETTERS = 16
 HELD = 0.99
 """A range holds this part of the training responses, and is then made wider by the facet's slack."""
 _LETTER = re.compile(r"[^\W\d_]")
@@ -95,12 +96,13 @@ FACETS: dict[str, Facet] = {
 
 
 def _function_words(record: Record, ends: Numbers) -> Values:
-    """Of the words up to each end; a half where there are too few to tell."""
+    """Of the words up to each end; a half where there are too few to tell. Letters without spaces between
+    them, as in Chinese, count as a word for each `WORD_LETTERS`."""
     text, offsets = record.encoded.response, record.encoded.response_offsets
-    stops, known = stop_words(), np.zeros(len(offsets), dtype=bool)
-    words = np.zeros(len(offsets), dtype=bool)
+    stops, known, words = stop_words(), np.zeros(len(offsets)), np.zeros(len(offsets))
     for number, (start, end) in enumerate(offsets):
-        words[number] = _LETTER.search(text, start, end) is not None
+        letters = len(_LETTER.findall(text, start, end))
+        words[number] = math.ceil(letters / WORD_LETTERS)
         known[number] = text[start:end].lower() in stops
     counts, found = np.cumsum(words)[ends - 1], np.cumsum(known)[ends - 1]
     return np.where(counts >= FEWEST, (found + 1) / np.maximum(counts, 1), 0.5)

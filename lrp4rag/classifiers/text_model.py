@@ -12,13 +12,22 @@ from lrp4rag.claims.compare import Comparison
 from lrp4rag.claims.stating import stating_of
 from lrp4rag.classifiers.alarms import Alarmed, Alarms, alarm_arrays, alarms_of, text_units
 from lrp4rag.classifiers.card import Card, TextInput
-from lrp4rag.classifiers.contradiction import SUSPECTED, differences
+from lrp4rag.classifiers.contradiction import SUSPECTED, denials, differences
 from lrp4rag.classifiers.decision import COLUMNS
 from lrp4rag.classifiers.model import Arrays, Model
-from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, TokenMarks
+from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, Judgement, Reason, TokenMarks
 from lrp4rag.features.record import Record
-from lrp4rag.reader.encoding import tokens_in
 
+ALARM_WORDS = {
+    "text sentence": "no passage says what it says",
+    "text value": "a value of it is not what the passages say",
+    "text negation": "it denies what the passages say, or says what they deny",
+    "text condition": "it has other conditions than the passages",
+    "text invention": "it says what no passage has",
+    "text refusal": "it says that the passages lack what they may have",
+    "text attribution": "the passages say it of something else",
+}
+"""What a sentence is suspected of, by the alarm's name."""
 VALUE = "text value"
 """The alarm that says which words of a suspect sentence are; without one, all of them are."""
 
@@ -43,22 +52,29 @@ class TextModel(Model):
 
     def score(self, record: Record) -> Assessment:
         text, sentences, rule = record.encoded.response, record.encoded.sentences, self.input.reading
-        stating = tuple(stating_of(text, sentences))
+        passages, stating = record.context.passages, tuple(stating_of(text, sentences))
         alarmed = Alarmed.of(self.alarms, text_units(record))
         highest = {name: alarmed.by_sentence(name, len(sentences)) for name in self.alarms}
         claims = rule.claims(np.zeros((len(sentences), len(COLUMNS))), record.generator, highest)
-        offsets = record.encoded.response_offsets
-        marks, contradictions = np.zeros(len(record)), list[Contradiction]()
+        offsets = np.array(record.encoded.response_offsets).reshape(-1, 2)
+
+        def tokens_of(start: int, end: int) -> slice:
+            """Those that overlap some characters: offsets rise."""
+            return slice(
+                *(np.searchsorted(offsets[:, 1], start, "right"), np.searchsorted(offsets[:, 0], end))
+            )
+
+        marks, contradictions = np.zeros(len(record)), denials(text, record.compared, passages, alarmed)
         if VALUE in self.alarms:
             chances = expit(alarmed.log_odds[VALUE])
             values = [value for sentence in record.compared for value in sentence.values]
             for value, chance in zip(values, chances, strict=True):
-                inside = tokens_in(offsets, [(value.start, value.end)])
+                inside = tokens_of(value.start, value.end)
                 marks[inside] = np.maximum(marks[inside], chance)
                 if chance >= SUSPECTED and value.status == "contradicted":
                     contradictions.append(_contradiction(value))
         for (start, end), claim in zip(sentences, claims, strict=True):
-            inside = tokens_in(offsets, [(start, end)])
+            inside = tokens_of(start, end)
             if not (marks[inside] >= SUSPECTED).any():  # all of its words are as suspect as it is
                 marks[inside] = claim
         states = [number for number, states in enumerate(stating) if states != "nothing"]
@@ -67,8 +83,23 @@ class TextModel(Model):
             rule.shift_in_all(record.generator),
             marks=TokenMarks(marks.astype(np.float32), SUSPECTED),
             claims=Claims(claims, stating),
-            contradictions=tuple(contradictions),
-            differences=differences(text, record.compared, record.context.passages, alarmed),
+            contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
+            differences=differences(record.compared, passages, alarmed),
+        )
+
+    def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
+        """Say of suspect sentences that nothing else is told of which alarm they resemble most."""
+        told = {one.start for one in judgement.assessment.contradictions}
+        told |= {one.start for one in judgement.differences}
+        alarmed = Alarmed.of(self.alarms, text_units(record))
+        rule, count = self.input.reading.faults, len(judgement.spans)
+        names = [name for name in ALARM_WORDS if name in self.alarms]
+        chances = [rule.alarm(name, alarmed.by_sentence(name, count)) for name in names]
+        return tuple(
+            Reason(names[most], None, number, words=ALARM_WORDS[names[most]])
+            for number in judgement.suspect
+            if names and not any(_within(start, judgement.spans[number]) for start in told)
+            for most in (int(np.argmax([chance[number] for chance in chances])),)
         )
 
     def arrays(self) -> Arrays:
@@ -84,3 +115,7 @@ def _contradiction(value: Comparison) -> Contradiction:
     return Contradiction(
         value.start, value.end, value.text, value.rival_text, passage, start, end, margin=None
     )
+
+
+def _within(place: int, span: tuple[int, int]) -> bool:
+    return span[0] <= place < span[1]

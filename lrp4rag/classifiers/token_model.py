@@ -11,11 +11,11 @@ from scipy.special import expit
 
 from lrp4rag.classifiers.alarms import PLACE, Alarmed, Alarms, alarm_arrays, alarms_of, units
 from lrp4rag.classifiers.card import Card, TokenInput
-from lrp4rag.classifiers.contradiction import SUSPECTED, Statements, differences, with_suspected
+from lrp4rag.classifiers.contradiction import SUSPECTED, Statements, denials, differences, with_suspected
 from lrp4rag.classifiers.decision import claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
-from lrp4rag.classifiers.verdict import Assessment, Claims, Judgement, Reason, TokenMarks
+from lrp4rag.classifiers.verdict import Assessment, Claims, Difference, Judgement, Reason, TokenMarks
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.contrast import Contrast
 from lrp4rag.features.parts import READING
@@ -70,14 +70,20 @@ class TokenModel(Model):
                 inside = slice(one.claim.first, one.claim.last)
                 marks[inside] = np.maximum(marks[inside], probability)
             suspected = [compared[k] for k in np.flatnonzero(probabilities >= SUSPECTED)]
+        contradictions = with_suspected(record, statements.contradictions, suspected)
+        against: tuple[Difference, ...] = ()
+        if self.alarms:
+            named = denials(text, record.compared, passages, alarmed)
+            contradictions = tuple(sorted((*contradictions, *named), key=lambda one: one.start))
+            against = differences(record.compared, passages, alarmed)
         return Assessment(
             float(claims[stating].max()) if stating else None,
             rule.shift_in_all(record.generator),
             TokenMarks(marks.astype(np.float32), rule.token_threshold),
             scores,
             Claims(claims, statements.stating),
-            with_suspected(record, statements.contradictions, suspected),
-            differences(text, record.compared, passages, alarmed) if self.alarms else (),
+            contradictions,
+            against,
         )
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:

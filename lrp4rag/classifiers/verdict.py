@@ -24,13 +24,13 @@ from lrp4rag.util.text import whole_words
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """The value of passage `passage` (an index) that contradicts characters `start` to `end` of the response,
-    `text`.
+    """The value or clause of passage `passage` (an index) that contradicts characters `start` to `end` of the
+    response, `text`.
 
     It has `instead`, at its characters `passage_start` to `passage_end`. `margin` is by how many nats the
-    reader finds that likelier, with what follows (None without a reader), and `relevance` the contrastive
-    relevance of the passage, in logits: what it speaks for that, less what it speaks for the text; None where
-    it was not pulled.
+    reader finds that likelier, with what follows (None for a clause, and without a reader), and `relevance`
+    the contrastive relevance of the passage, in logits: what it speaks for that, less what it speaks for the
+    text; None where it was not pulled.
     """
 
     start: int
@@ -44,7 +44,7 @@ class Contradiction:
     relevance: float | None = None
 
 
-DifferenceKind = Literal["denied", "left out", "answered", "said of another"]
+DifferenceKind = Literal["left out", "answered", "said of another"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,6 @@ class Difference:
     """Characters `start` to `end` of a response differ from what `words` say, characters `passage_start` to
     `passage_end` of passage `passage` (an index):
 
-    * "denied": one denies what the other says.
     * "left out": the passage's condition, which the response leaves out.
     * "answered": the passage may have what the response says to be missing.
     * "said of another": the passage says it of `subject`.
@@ -315,9 +314,7 @@ class Judgement:
         for number, (start, end) in enumerate(spans):
             if claims is not None and statuses[number] == "supported" and not tokens[number].any():
                 statuses[number] = "not judged"  # the reader has no token of it
-            against = [(one.start, one.end) for one in assessment.contradictions]
-            against += [(one.start, one.end) for one in assessment.differences]
-            inside = (start <= first and last <= end for first, last in against)
+            inside = (start <= one.start and one.end <= end for one in assessment.contradictions)
             if statuses[number] == "unsupported" and any(inside):
                 statuses[number] = "contradicted"
         return cls(
@@ -480,6 +477,7 @@ def with_premise(
     spans = encoded.sentences
     probabilities, marks = before.claims.probabilities.copy(), before.marks.probabilities.copy()
     highest, contradictions = before.probability, list(before.contradictions)
+    differences = list(before.differences)
     for number in sentences:
         if after.claims.probabilities[number] <= probabilities[number]:
             continue
@@ -492,12 +490,15 @@ def with_premise(
             marks[inside] = after.marks.probabilities[inside]
         contradictions = [one for one in contradictions if not start <= one.start < end]
         contradictions += [one for one in after.contradictions if start <= one.start < end]
+        differences = [one for one in differences if not start <= one.start < end]
+        differences += [one for one in after.differences if start <= one.start < end]
     return replace(
         before,
         probability=highest,
         marks=replace(before.marks, probabilities=marks),
         claims=replace(before.claims, probabilities=probabilities),
         contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
+        differences=tuple(sorted(differences, key=lambda one: one.start)),
     )
 
 

@@ -30,7 +30,7 @@ def record(
     the response, what a passage has in their place and where, by how many nats the reader prefers that
     (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
     was not computed. `differences` are what passages have against suspect sentences beside their values:
-    "denied", "left out", "answered" or "said of another" (`subject`). `reasons` are all these in words, and
+    "left out", "answered" or "said of another" (`subject`). `reasons` are all these in words, and
     features that moved the verdict, in log odds;
     `computed` are values that no passage has and that follow from those of one, at its `parts`; `read` are
     the passages of a long prompt of which sentences were read, null where all were read whole;

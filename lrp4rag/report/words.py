@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lrp4rag.classifiers.text_model import ALARM_WORDS
 from lrp4rag.classifiers.verdict import FLAGGED, Difference, Reason
 from lrp4rag.reader.words import NONE
 from lrp4rag.report.numbers import reading, reading_range, signed
@@ -93,7 +94,7 @@ def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
                 reasons.append(Reason("contradiction", None, number, words=words))
         for difference in verdict.differences:
             if sentence.start <= difference.start < sentence.end:
-                words = f"{_which(number, verdict)}: {difference_words(difference, verdict)}"
+                words = f"{_which(number, verdict)}: {difference_words(difference)}"
                 reasons.append(Reason("difference", None, number, words=words))
         for result in verdict.computed:
             if sentence.suspect and sentence.start <= result.start < sentence.end:
@@ -107,7 +108,7 @@ WORDED = ("contradiction", "difference", "computed")
 """Reasons that are no features."""
 
 
-def difference_words(difference: Difference, verdict: Verdict) -> str:
+def difference_words(difference: Difference) -> str:
     """Word what a passage has against a sentence: `leaves out "only for members" (passage 2)`."""
     passage = f"passage {difference.passage + 1}"
     words = f'"{one_line(difference.words, 2 * VALUE_LENGTH)}"'
@@ -115,11 +116,7 @@ def difference_words(difference: Difference, verdict: Verdict) -> str:
         return f"leaves out {words} ({passage})"
     if difference.kind == "answered":
         return f"says that this is missing, and {passage} may have it: {words}"
-    if difference.kind == "said of another":
-        return f'{passage} says this of "{one_line(difference.subject, VALUE_LENGTH)}": {words}'
-    texts = (one.text[difference.start - one.start : difference.end - one.start] for one in verdict.sentences)
-    said = next((text for text in texts if text), "")
-    return f'"{one_line(said, 2 * VALUE_LENGTH)}": {passage} says {words}'
+    return f'{passage} says this of "{one_line(difference.subject, VALUE_LENGTH)}": {words}'
 
 
 def computed_words(value: Computed) -> str:
@@ -135,7 +132,11 @@ def _which(number: int, verdict: Verdict) -> str:
 def reason_words(reason: Reason, verdict: Verdict) -> str:
     """Word a reason: sentence, feature and value, and the middle half of faithful sentences."""
     if reason.words or reason.value is None:
-        return reason.words
+        return (
+            f"{_which(reason.sentence, verdict)}: {reason.words}"
+            if reason.feature in ALARM_WORDS
+            else reason.words
+        )
     percent = reason.feature in _PERCENT
     phrase = REASONS.get(reason.feature, f"{reason.feature} {{}}")
     words = phrase.format(reading(reason.value, percent=percent))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrp4rag.claims.answer import Passages, compare_answer
+from lrp4rag.claims.answer import Compared, Passages, compare_answer
 from lrp4rag.classifiers.alarms import Alarmed
-from lrp4rag.classifiers.contradiction import differences
+from lrp4rag.classifiers.contradiction import denials, differences
 from lrp4rag.classifiers.verdict import Difference
 from lrp4rag.features.rows import text_rows
 from lrp4rag.util.sentences import sentences_in
@@ -19,25 +19,22 @@ PASSAGES = (
 )
 
 
-def named(name: str, answer: str, suspected: float = 3.0) -> tuple[Difference, ...]:
+def alarmed(name: str, answer: str, suspected: float) -> tuple[list[Compared], Alarmed]:
     compared = compare_answer(Passages("Is entry free?", PASSAGES), answer, sentences_in(answer))
     rows = text_rows(compared)
-    alarmed = Alarmed({"sentences": rows}, {name: np.full(len(rows), suspected)})
-    return differences(answer, compared, PASSAGES, alarmed)
+    return compared, Alarmed({"sentences": rows}, {name: np.full(len(rows), suspected)})
+
+
+def named(name: str, answer: str, suspected: float = 3.0) -> tuple[Difference, ...]:
+    compared, scored = alarmed(name, answer, suspected)
+    return differences(compared, PASSAGES, scored)
 
 
 @pytest.mark.parametrize(
     ("name", "answer", "kind", "passage", "words"),
     [
-        ("negation", "The lid must be removed while it is hot.", "denied", 0, "Its lid must not be removed"),
         ("condition", "Entry is free.", "left out", 1, "only for members"),
-        (
-            "refusal",
-            "The passages do not say when the gate opens.",
-            "answered",
-            1,
-            "The gate opens at 9 o'clock.",
-        ),
+        ("refusal", "The passages do not say when the gate opens.", "answered", 1, "opens at 9 o'clock."),
     ],
 )
 def test_the_passages_words_are_told(name, answer, kind, passage, words) -> None:
@@ -48,12 +45,25 @@ def test_the_passages_words_are_told(name, answer, kind, passage, words) -> None
     assert answer[found.start : found.end]
 
 
+def test_what_is_denied_is_contradicted_by_the_clause() -> None:
+    answer = "It is a fine pan. The lid must be removed while it is hot."
+    compared, scored = alarmed("negation", answer, 3.0)
+    (found,) = [one for one in denials(answer, compared, PASSAGES, scored) if one.start > 17]
+    assert found.text == answer[found.start : found.end] == "The lid must be removed"
+    assert (
+        found.instead == PASSAGES[0][found.passage_start : found.passage_end] == "Its lid must not be removed"
+    )
+    assert found.margin is None
+    compared, scored = alarmed("negation", answer, -3.0)
+    assert denials(answer, compared, PASSAGES, scored) == []
+
+
 def test_what_is_said_of_another_names_it() -> None:
     (found,) = named("attribution", "The Brio 3 is sold in Austria and in Poland.")
     assert (found.kind, found.passage, found.subject) == ("said of another", 2, "Lenta 8")
 
 
 def test_no_alarm_and_an_alarm_without_a_place_tell_nothing() -> None:
-    assert named("negation", "The lid must be removed while it is hot.", suspected=-3.0) == ()
+    assert named("condition", "Entry is free.", suspected=-3.0) == ()
     assert named("condition", "Bananas grow on herbs.") == ()
     assert named("invention", "Entry is free.") == ()

@@ -70,6 +70,15 @@ def test_a_wrong_value_is_named_with_the_passages(model: TextModel, tmp_path: Pa
     assert verdict.to_dict()["spans"][0]["contradictions"][0]["margin"] is None
 
 
+def test_no_flag_is_without_a_reason(model: TextModel, tmp_path: Path) -> None:
+    detector = Detector.load(model.save(tmp_path / "detector"))
+    invented = "The king of Denmark signed it in Paris. It has a blue cover."
+    verdict = detector.judge(example(50).question, example(50).passages, invented)
+    assert verdict.hallucinated
+    told = {reason.sentence for reason in verdict.reasons if reason.words}
+    assert told == {k for k, sentence in enumerate(verdict.sentences) if sentence.suspect}
+
+
 def test_responses_are_judged_while_they_are_written(model: TextModel, tmp_path: Path) -> None:
     given = example(50, "number")
     with Detector.load(model.save(tmp_path / "detector")) as detector:
