@@ -7,7 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import takewhile
 from pathlib import Path
@@ -20,9 +20,9 @@ from benchmarks.elsewhere.sets import NEAR, Item
 from lrp4rag.claims.words import stop_words
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.data import read_rows
-from lrp4rag.example import Example, Label
+from lrp4rag.example import Example
 from lrp4rag.judge import Detector, ExplainedVerdict
-from lrp4rag.util.errors import InputError
+from lrp4rag.training.sets.edits import Edit, EditedQuestion, Replacement, edited
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.progress import track
 
@@ -81,24 +81,6 @@ class Score(BaseModel):
     @property
     def copied_from(self) -> str:
         return self.twin or (self.id.partition("~")[0] if "~" in self.id else "")
-
-
-class Replacement(BaseModel):
-    passage: int = Field(ge=0)
-    old: str
-    new: str
-
-
-class Edit(BaseModel):
-    kind: str
-    replacements: list[Replacement]
-    wrong: list[str]
-    spans: dict[str, list[str]]
-
-
-class EditedQuestion(BaseModel):
-    base: str
-    edits: list[Edit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,19 +150,10 @@ def cases_of_evidence(path: Path, items: Sequence[Item]) -> list[Case]:
 
 
 def _edited(example: Example, name: str, edit: Edit, path: Path, line: int) -> Case:
-    passages, response = list(example.passages), example.response or ""
-    for replacement in edit.replacements:
-        number = replacement.passage
-        if number >= len(passages) or replacement.old not in passages[number]:
-            raise InputError("no passage has it", path=path, line=line, field="edits.replacements.old")
-        passages[number] = passages[number].replace(replacement.old, replacement.new, 1)
     wrong = name in edit.wrong
-    texts = edit.spans.get(name, []) if wrong else []
-    if wrong != bool(texts) or any(text not in response for text in texts):
-        raise InputError(
-            "a wrong answer needs spans, which it has", path=path, line=line, field="edits.spans"
-        )
-    changed = [(each.passage, *_changed(passages[each.passage], each)) for each in edit.replacements]
+    answer = replace(example, id=f"{example.source}_{edit.kind}_{name}")
+    case = edited(answer, name, edit, path, line)
+    changed = [(each.passage, *_changed(case.passages[each.passage], each)) for each in edit.replacements]
 
     def is_right(value: Contradiction) -> bool:
         return any(
@@ -188,17 +161,8 @@ def _edited(example: Example, name: str, edit: Edit, path: Path, line: int) -> C
             for passage, start, end in changed
         )
 
-    labels = tuple(Label(response.index(text), response.index(text) + len(text), edit.kind) for text in texts)
-    edited = Example(
-        example.question,
-        passages,
-        response,
-        id=f"{example.source}_{edit.kind}_{name}",
-        source=example.source,
-        labels=labels,
-    )
     kind = edit.kind if wrong or edit.kind in HARMLESS else UNAFFECTED
-    return Case(edited, kind, example.id if wrong else None, is_right)
+    return Case(case, kind, example.id if wrong else None, is_right)
 
 
 def _changed(passage: str, replacement: Replacement) -> tuple[int, int]:

@@ -94,14 +94,14 @@ class Settings:
     def corpus(self, data: str, *, pairs: bool) -> Corpus:
         """Load the labelled examples of `data` and of the further files, with `pairs` made of the first."""
         from lrp4rag.training.corpus import Corpus
-        from lrp4rag.training.sets import set_path
+        from lrp4rag.training.sets import load_set
         from lrp4rag.training.train import labelled
 
         if len({path.stem for path in self.more}) < len(self.more):
             raise InputError("two files of --more have one name, by which results are shown; rename one")
         return Corpus.of(
             labelled(load_data(data, self.generator, self.limit), data),
-            {path.stem: labelled(load_data(str(set_path(path)), ()), path) for path in self.more},
+            {path.stem: labelled(load_set(path), path) for path in self.more},
             more_every=self.more_every,
             pairs=pairs and not self.no_pairs,
             pairs_every=self.pairs_every,
@@ -128,7 +128,8 @@ class Settings:
         type=PATH,
         metavar="FILE",
         help="Also learn from the labelled examples of FILE, which are judged apart; 'everyday' is a set of "
-        "550 questions that comes with the package. May be repeated.",
+        "550 questions that comes with the package, and 'everyday-evidence' their faithful answers to edited "
+        "passages. May be repeated.",
     ),
     hidden(
         GENERATOR,

@@ -17,7 +17,7 @@ def everyday() -> list[Example]:
 
 
 def test_sets_are_found_by_name_unless_a_file_has_it(tmp_path, monkeypatch) -> None:
-    assert SETS == ("everyday",)
+    assert SETS == ("everyday", "everyday-evidence")
     assert set_path(Path("everyday")).is_file()
     assert set_path(tmp_path / "everyday") == tmp_path / "everyday"
     monkeypatch.chdir(tmp_path)
