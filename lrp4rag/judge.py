@@ -279,10 +279,8 @@ class Detector:
         self._flow: Flow | None = None
         self._replay: Replay | None = None
         # Two of them: with one, what is supposed would put other prompts out.
-        self._plain: PlainReplay | TextReplay = TextReplay(reader)
-        self._supposing: PlainReplay | TextReplay = TextReplay(reader)
-        if reader.has_model:
-            self._plain, self._supposing = PlainReplay(reader, prompt_bytes), PlainReplay(reader)
+        self._plain = PlainReplay(reader, prompt_bytes) if reader.has_model else TextReplay(reader)
+        self._supposing = PlainReplay(reader) if reader.has_model else TextReplay(reader)
         self._long: LongPrompt | None = None
 
     @classmethod

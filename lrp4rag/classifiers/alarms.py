@@ -6,7 +6,7 @@ One network for all kinds would learn the frequent ones: an alarm learns from on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ from lrp4rag.classifiers.decision import highest_of
 from lrp4rag.classifiers.ensemble import (
     Arrays,
     Network,
-    Numbers,
     Scores,
     arrays_of,
     mean_log_odds,
@@ -58,9 +57,8 @@ FAULTS: dict[str, Fault] = {
 }
 """The kinds of faults that a detector with a reader has alarms for, beside what it makes of tokens."""
 TEXT_FAULTS: dict[str, Fault] = {
-    "text sentence": Fault("text sentences", None),
-    "text value": Fault("text values", None, OF_LABEL),
-    **{f"text {name}": Fault("text sentences", kinds) for name, kinds in KINDS.items()},
+    f"text {name}": replace(fault, unit="text values" if fault.unit == "values" else "text sentences")
+    for name, fault in FAULTS.items()
 }
 """Those of a detector without one."""
 EVERY_FAULT = FAULTS | TEXT_FAULTS
@@ -110,12 +108,8 @@ class Alarmed:
     def by_sentence(self, name: str, count: int) -> Scores:
         """Return the highest log odds of an alarm in each of so many sentences; minus infinity for none."""
         rows = self.rows[EVERY_FAULT[name].unit]
-        return highest_of(self.log_odds[name], numbers_of(rows), count)
-
-
-def numbers_of(rows: Sequence[Row]) -> Numbers:
-    """Return the number of each row's sentence, (rows,)."""
-    return np.array([row.sentence for row in rows], dtype=np.intp)
+        numbers = np.array([row.sentence for row in rows], dtype=np.intp)
+        return highest_of(self.log_odds[name], numbers, count)
 
 
 def alarm_arrays(alarms: Alarms) -> dict[str, np.ndarray]:

@@ -91,16 +91,19 @@ class TextModel(Model):
         """Say of suspect sentences that nothing else is told of which alarm they resemble most."""
         told = {one.start for one in judgement.assessment.contradictions}
         told |= {one.start for one in judgement.differences}
+        silent = [
+            number
+            for number in judgement.suspect
+            if not any(_within(start, judgement.spans[number]) for start in told)
+        ]
+        names = [name for name in ALARM_WORDS if name in self.alarms]
+        if not silent or not names:  # most verdicts: nothing is scored again
+            return ()
         alarmed = Alarmed.of(self.alarms, text_units(record))
         rule, count = self.input.reading.faults, len(judgement.spans)
-        names = [name for name in ALARM_WORDS if name in self.alarms]
-        chances = [rule.alarm(name, alarmed.by_sentence(name, count)) for name in names]
-        return tuple(
-            Reason(names[most], None, number, words=ALARM_WORDS[names[most]])
-            for number in judgement.suspect
-            if names and not any(_within(start, judgement.spans[number]) for start in told)
-            for most in (int(np.argmax([chance[number] for chance in chances])),)
-        )
+        chances = np.array([rule.alarm(name, alarmed.by_sentence(name, count)) for name in names])
+        most = [names[k] for k in chances.argmax(0)]
+        return tuple(Reason(most[number], None, number, words=ALARM_WORDS[most[number]]) for number in silent)
 
     def arrays(self) -> Arrays:
         return alarm_arrays(self.alarms)
