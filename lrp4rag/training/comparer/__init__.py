@@ -1,0 +1,1 @@
+"""How the comparer that comes with the package learned: `python -m lrp4rag.training.comparer`."""

@@ -1,0 +1,73 @@
+"""`python -m lrp4rag.training.comparer`: learn the comparer that comes with the package."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+from sklearn.utils.parallel import Parallel, delayed
+
+from lrp4rag.data import load_examples
+from lrp4rag.reader.comparer import new_network, save_comparer
+from lrp4rag.training.comparer.claims import read_claims, read_measured
+from lrp4rag.training.comparer.learning import ANNOTATED, NETWORKS, Course, half_of, learn, network_at
+from lrp4rag.training.comparer.pairs import answer_pairs, distinct
+from lrp4rag.training.sets import SETS, load_set
+from lrp4rag.training.train import labelled
+from lrp4rag.util.errors import LRP4RAGError
+from lrp4rag.util.files import check_folder
+from lrp4rag.util.terminal import say, tell
+
+MEASURED = 500
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("ragtruth", type=_PATH)
+@click.argument("claims", type=_PATH)
+@click.option("--out", required=True, type=_PATH, help="File of the comparer; checkpoints are beside it.")
+@click.option("--steps", default=1700, show_default=True, type=click.IntRange(1), help="Steps of a network.")
+@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]))
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    help="Learn for so long at most, whatever the steps; the texts are read before.",
+)
+def main(ragtruth: Path, claims: Path, out: Path, steps: int, device: str, minutes: float | None) -> None:
+    """Learn the comparer from the answers of RAGTRUTH (a folder), of the sets that come with the package, and
+    from a folder of CLAIMS with evidence. A run that was stopped goes on."""
+    try:
+        run(ragtruth, claims, out, steps, device, minutes)
+    except LRP4RAGError as error:
+        tell("Error", error)
+        raise SystemExit(error.exit_code) from error
+
+
+def run(ragtruth: Path, claims: Path, out: Path, steps: int, device: str, minutes: float | None) -> None:
+    """Read the texts, learn the networks, on processors at once and on a GPU one after the other, and write
+    them with the sources that each of them learned from."""
+    check_folder(out.parent)
+    new_network()  # where its weights are not there, that is said at once
+    texts, measured = read_claims(claims), read_measured(claims, MEASURED)
+    sets = {name: load_set(Path(name)) for name in SETS}
+    sets[ANNOTATED] = load_examples(ragtruth)
+    sets = {name: labelled(examples, name) for name, examples in sets.items()}
+    answers = distinct(pair for name, examples in sets.items() for pair in answer_pairs(examples, name))
+    say(f"{len(texts)} claims, {len(answers)} sentences of answers", err=True)
+    at_once = 1 if device == "cuda" else NETWORKS
+    seconds = math.inf if minutes is None else 60 * minutes * at_once / NETWORKS
+    course = Course(steps, seconds, device)
+    paths = [out.with_name(f"{out.stem}-{number}.learning.safetensors") for number in range(NETWORKS)]
+    tasks = (
+        delayed(learn)(number, texts, answers, measured, path, course) for number, path in enumerate(paths)
+    )
+    Parallel(n_jobs=at_once)(tasks)
+    learned = {one.source: NETWORKS - 1 - half_of(one.source) for one in answers}
+    seen = {one.content_hash for examples in sets.values() for one in examples}
+    save_comparer(out, [network_at(path) for path in paths], learned, seen)
+    say(f"Written to {out}", err=True)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m lrp4rag.training.comparer")
