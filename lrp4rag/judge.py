@@ -46,6 +46,7 @@ from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.lrp.relevance import Array, Relevance
+from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.reader.encoding import Encoded, Truncation, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.reader.words import NONE
@@ -258,7 +259,7 @@ class Detector:
         beside the last one.
 
         Raises `InputError` for a reader without relevance rules, and where the model was trained with another
-        reader or composite.
+        reader, composite or comparer.
         """
         require_truncation(truncation)
         if max_memory is not None:
@@ -750,6 +751,8 @@ class Detector:
                 self._leave()
                 self._plain.forget()
                 self._supposing.forget()
+                if self.model is not None and self.model.comparer:
+                    bundled_comparer().forget()
                 self._long = None
 
     @contextmanager

@@ -16,17 +16,16 @@ from benchmarks.harness import silence
 from benchmarks.kinds.judging import (
     EVIDENCE,
     MINIMAL,
-    Score,
     cases_of_evidence,
     cases_of_pairs,
     judge_cases,
+    scores_of_folds,
     write_scores,
 )
 from benchmarks.kinds.page import KIND, RAW, SETUP, write
 from experiments.pages import RESULTS, claim
 from lrp4rag.classifiers.card import package_versions
 from lrp4rag.classifiers.folder import BUNDLED
-from lrp4rag.data import read_rows
 from lrp4rag.example import first_sources
 from lrp4rag.judge import Detector
 from lrp4rag.training.seen import refuse_seen
@@ -90,18 +89,19 @@ def judge(data: Path, out: Path, detector: str, dtype: str, limit: int | None) -
 @main.command()
 @click.option("--out", required=True, type=_FOLDER, help=f"Folder of the page; scores are in its {RAW}/.")
 @click.option(
-    "--oof",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help=f"JSONL of out-of-fold scores, which is kept in {RAW}/oof.jsonl.",
+    "--folds",
+    type=(click.Path(path_type=Path, dir_okay=False), click.Path(path_type=Path)),
+    metavar="FILE RAGTRUTH",
+    help=f"What `lrp4rag train RAGTRUTH --scores FILE` wrote of the detector; kept in {RAW}/oof.jsonl.",
 )
 @as_json
-def page(out: Path, oof: Path | None, as_json: bool) -> None:
+def page(out: Path, folds: tuple[Path, Path] | None, as_json: bool) -> None:
     """Compute README.md, results.json and figures from the raw scores."""
     with exit_codes():
         claim(out, KIND, RESULTS)
-        if oof is not None:
+        if folds is not None:
             (out / RAW).mkdir(exist_ok=True)
-            write_scores(out / RAW / "oof.jsonl", [score for _, score in read_rows(oof, Score)])
+            write_scores(out / RAW / "oof.jsonl", list(scores_of_folds(*folds)))
         results = write(out)
     click.echo(json.dumps(results, indent=2) if as_json else f"Written to {out}")
 

@@ -18,11 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from benchmarks.elsewhere.judging import controls_of
 from benchmarks.elsewhere.sets import NEAR, Item
 from lrp4rag.claims.words import stop_words
+from lrp4rag.classifiers.folder import load_card
 from lrp4rag.classifiers.verdict import Contradiction
-from lrp4rag.data import read_rows
+from lrp4rag.data import load_examples, read_rows
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector, ExplainedVerdict
+from lrp4rag.training.corpus import ANNOTATED
+from lrp4rag.training.sets import load_set
 from lrp4rag.training.sets.edits import Edit, EditedQuestion, Replacement, edited
+from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.progress import track
 
@@ -229,6 +233,31 @@ def write_scores(path: Path, scores: Sequence[Score]) -> None:
     """Write a raw file, whole or not at all; fields that say nothing are left out."""
     lines = (json.dumps(score.model_dump(exclude_defaults=True), separators=(",", ":")) for score in scores)
     write_atomically(path, "".join(f"{line}\n" for line in lines))
+
+
+class Fold(BaseModel):
+    """A line of what `lrp4rag train --scores` writes."""
+
+    id: str
+    set: str
+    probability: float
+
+
+def scores_of_folds(path: Path, ragtruth: Path) -> Iterator[Score]:
+    """Read the cross-validated scores of the bundled detector's training: of everyday, and of RAGTruth.
+
+    Raises `InputError` for a response of none of both.
+    """
+    examples = {EVERYDAY: load_set(Path(EVERYDAY)), ANNOTATED: load_examples(ragtruth)}
+    known = {(name, example.id): example for name, some in examples.items() for example in some}
+    rows = [(line, row) for line, row in read_rows(path, Fold) if row.set in examples]
+    threshold = load_card().threshold
+    for name, shown in ((EVERYDAY, EVERYDAY), (ANNOTATED, RAGTRUTH)):
+        found = [(known.get((name, row.id)), line, row.probability) for line, row in rows if row.set == name]
+        for example, line, probability in found:
+            if example is None:
+                raise InputError("no response has this id", path=path, line=line, field="id")
+            yield from out_of_fold(shown, [example], [probability], threshold)
 
 
 def out_of_fold(

@@ -32,7 +32,7 @@ from lrp4rag.training.token_folds import (
     folds_of,
     joined,
 )
-from lrp4rag.training.tokens import Tokens, tokens_on_disk
+from lrp4rag.training.tokens import Tokens, key_of_block, tokens_on_disk
 
 T = TypeVar("T")
 VERSION = 3
@@ -145,7 +145,8 @@ class CrossValidation:
         return [[next(results) for _ in range(count)] for count in counts]
 
     def _key(self, place: Place) -> Key:
-        return [VERSION, self.rows.digest, self.protocol.seed, self.blocks[place[0]], *place]
+        block = self.blocks[place[0]]
+        return [VERSION, key_of_block(self.rows, block), self.protocol.seed, block, *place]
 
 
 def _block_scores(key: Key, tokens: Tokens, split: Split) -> BlockScores:

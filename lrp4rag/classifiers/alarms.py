@@ -21,7 +21,15 @@ from lrp4rag.classifiers.ensemble import (
     networks_of,
 )
 from lrp4rag.features.record import Record
-from lrp4rag.features.rows import Row, comparison_rows, sentence_rows, table, text_rows, value_rows
+from lrp4rag.features.rows import (
+    Row,
+    comparison_rows,
+    sentence_rows,
+    table,
+    text_rows,
+    value_rows,
+    with_entailments,
+)
 
 Unit = Literal["values", "sentences", "text values", "text sentences"]
 """What faults are looked for in; "text" ones have no features of a reader."""
@@ -64,11 +72,13 @@ TEXT_FAULTS: dict[str, Fault] = {
 EVERY_FAULT = FAULTS | TEXT_FAULTS
 
 
-def units(record: Record) -> Units:
-    """Compute the rows of a response; none where alternatives were not scored."""
+def units(record: Record, *, entailed: bool = False) -> Units:
+    """Compute the rows of a response, with `entailed` what the comparer makes of them too; none where
+    alternatives were not scored."""
     if not record.has_contrasts:
         return {}
-    return {"values": value_rows(record), "sentences": sentence_rows(record)}
+    found: Units = {"values": value_rows(record), "sentences": sentence_rows(record)}
+    return {unit: with_entailments(record, rows) for unit, rows in found.items()} if entailed else found
 
 
 def text_units(record: Record) -> Units:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -20,6 +20,8 @@ from pydantic import (
 
 from lrp4rag.classifiers.decision import DecisionRule
 from lrp4rag.classifiers.vectors import VECTORS, Features
+from lrp4rag.features.blocks import Block, reads_comparer
+from lrp4rag.features.entailment import OF_ALARMS
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.states import StateBlock
 from lrp4rag.lrp.composites import composite_named
@@ -54,7 +56,8 @@ class ModelInput(_Frozen):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        ModelInput.kinds[cls.model_fields["kind"].default] = cls
+        if isinstance(kind := cls.model_fields["kind"].default, str):  # what several kinds share has none
+            ModelInput.kinds[kind] = cls
 
     def words(self) -> str:
         """Return the features, in one line. `report/model_card_<kind>.md.j2` is the paragraph for a page."""
@@ -85,18 +88,39 @@ class VectorInput(ModelInput):
         return f"{VECTORS[self.vector].words}, resampled to {self.length} ({self.mode})"
 
 
-class TokenInput(ModelInput):
-    """The blocks of features that each token is scored by, the rule that decides by the scores, and the
-    features that each of its alarms reads."""
+def compares(blocks: Mapping[str, Block], alarms: Mapping[str, Sequence[str]]) -> bool:
+    """Say whether some features of blocks or alarms are a comparer's."""
+    columns = (name for names in alarms.values() for name in names)
+    return reads_comparer(blocks.values()) or any(name.startswith(OF_ALARMS) for name in columns)
 
-    kind: Literal["tokens"] = "tokens"
-    blocks: dict[str, PlainTable | StateBlock]
+
+class AlarmInput(ModelInput):
+    """The rule that decides (`reading`), and the features that each of its alarms reads."""
+
     reading: DecisionRule
     alarms: dict[str, tuple[str, ...]] = {}
 
     @model_validator(mode="after")
     def _has_a_rule_for_each(self) -> Self:
-        _require_rules(self.alarms, self.reading)
+        if not self.alarms.keys() == self.reading.faults.alarms.keys() == self.reading.alarm_weights.keys():
+            raise ValueError("its alarms are not those of its rule")
+        if any(len(set(columns)) < len(columns) for columns in self.alarms.values()):
+            raise ValueError("an alarm reads a feature twice")
+        return self
+
+
+class TokenInput(AlarmInput):
+    """With alarms, the blocks of features that each token is scored by, and the digest of the `comparer` that
+    some features are of, "" for none."""
+
+    kind: Literal["tokens"] = "tokens"
+    blocks: dict[str, PlainTable | StateBlock]
+    comparer: str = ""
+
+    @model_validator(mode="after")
+    def _has_its_comparer(self) -> Self:
+        if bool(self.comparer) != compares(self.blocks, self.alarms):
+            raise ValueError("it has no comparer for its features, or one for none")
         return self
 
     def words(self) -> str:
@@ -107,24 +131,10 @@ class TokenInput(ModelInput):
         return self.reading.shifts
 
 
-def _require_rules(alarms: Mapping[str, Any], rule: DecisionRule) -> None:
-    if not alarms.keys() == rule.faults.alarms.keys() == rule.alarm_weights.keys():
-        raise ValueError("its alarms are not those of its rule")
-    if any(len(set(columns)) < len(columns) for columns in alarms.values()):
-        raise ValueError("an alarm reads a feature twice")
-
-
-class TextInput(ModelInput):
-    """The rule that joins the alarms of a detector that compares text, and the features that each reads."""
+class TextInput(AlarmInput):
+    """Alarms alone: what a detector that compares text reads."""
 
     kind: Literal["text"] = "text"
-    reading: DecisionRule
-    alarms: dict[str, tuple[str, ...]]
-
-    @model_validator(mode="after")
-    def _has_a_rule_for_each(self) -> Self:
-        _require_rules(self.alarms, self.reading)
-        return self
 
     def words(self) -> str:
         return "of the text alone: its values, words and conditions beside those of the passages"

@@ -24,6 +24,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.replay import RelevanceReplay, Replay
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.reader.identity import reader_name
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
@@ -65,6 +66,11 @@ class Model(ABC):
     def needs(self) -> tuple[str, ...]:
         """The parts of a store that it reads (`features.parts`)."""
         return (RELEVANCE,)
+
+    @property
+    def comparer(self) -> str:
+        """The digest of the comparer whose numbers it reads, "" for none."""
+        return ""
 
     @abstractmethod
     def score(self, record: Record) -> Assessment:
@@ -233,9 +239,17 @@ class Model(ABC):
                     f"{what}{framing}, train a detector for this one, or analyse with detector=None, for "
                     "evidence without a verdict"
                 )
+        self.require_comparer()
         if trained["dtype"] != reader["dtype"] and self.dtype_matters:
             message = f"the detector was trained in {trained['dtype']}, this is {reader['dtype']}"
             warnings.warn(message, LRP4RAGWarning, stacklevel=2)
+
+    def require_comparer(self) -> None:
+        """Raise `InputError` where the comparer that it reads is missing, or is another than in training."""
+        if self.comparer and self.comparer != bundled_comparer().digest:
+            raise InputError(
+                "the detector was trained with another comparer than this package has; train it again"
+            )
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder with the card (JSON) and what was learned (safetensors), whole or not at all."""
@@ -245,11 +259,12 @@ class Model(ABC):
     def load(folder: str | Path = BUNDLED) -> Model:
         """Read a detector folder, or the bundled one by name. Nothing is unpickled.
 
-        Raises `InputError` for a missing or corrupt file and for another format or feature version.
+        Raises `InputError` for a missing or corrupt file, for another format or feature version, and where
+        the comparer that it reads is not there.
         """
         path, card, arrays = read_detector(folder)
         try:
-            return Model.kinds[card.input.kind].of(card, arrays)
+            model = Model.kinds[card.input.kind].of(card, arrays)
         except (
             InputError,
             AttributeError,
@@ -261,6 +276,8 @@ class Model(ABC):
         ) as error:
             what = f"not a {card.input.kind.removesuffix('s')} detector: {first_line(error)}"
             raise InputError(what, path=path) from error
+        model.require_comparer()  # before a reader is loaded
+        return model
 
 
 def require_embeddings(relevance: Relevance) -> None:

@@ -51,13 +51,17 @@ class TokenModel(Model):
     def needs(self) -> tuple[str, ...]:
         return (READING,)
 
+    @property
+    def comparer(self) -> str:
+        return self.input.comparer
+
     def score(self, record: Record) -> Assessment:
         numbers, rule = sentence_numbers(record), self.input.reading
         text, passages = record.encoded.response, record.context.passages
         scores = self.ensemble({name: block(record) for name, block in self.blocks.items()}, numbers)
         statements = Statements.of(record)
         columns = claim_columns(scores.alone, scores.among, numbers, statements.compared)
-        alarmed = Alarmed.of(self.alarms, units(record) if self.alarms else {})
+        alarmed = Alarmed.of(self.alarms, units(record, entailed=bool(self.comparer)) if self.alarms else {})
         highest = {name: alarmed.by_sentence(name, len(columns)) for name in self.alarms}
         read = np.isin(np.arange(len(columns)), numbers)
         claims = np.where(read, rule.claims(columns, record.generator, highest), 0.0)

@@ -22,6 +22,7 @@ from lrp4rag.cli.options import (
     PATH,
     STORE_HELP,
     ReaderChoice,
+    check_written,
     count,
     gathered,
     hidden,
@@ -151,7 +152,14 @@ class Settings:
     "for the extraction, one per core for the cross-validation]",
 )
 @reader_options(shown=("max-memory",))
-@hidden(click.option("--json", "as_json", is_flag=True, help="Print the card as JSON."))
+@hidden(
+    click.option("--json", "as_json", is_flag=True, help="Print the card as JSON."),
+    click.option(
+        "--scores",
+        type=PATH,
+        help="Also write the cross-validated probability of each response, as JSON lines.",
+    ),
+)
 def train(
     data: str,
     out: Path,
@@ -160,6 +168,7 @@ def train(
     workers: int | None,
     reader: ReaderChoice,
     as_json: bool,
+    scores: Path | None,
 ) -> None:
     """Train a detector on labelled DATA: a JSONL file with "labels", or a RAGTruth directory.
 
@@ -179,6 +188,8 @@ def train(
     from lrp4rag.training.train import train as fit
 
     check_target(out)  # before the expensive part
+    if scores is not None:
+        check_written(scores)
     recipe = settings.recipe()
     if store is not None and (_within(out, store) or _within(store, out)):
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
@@ -197,6 +208,7 @@ def train(
         command=shown_command(),
         resamples=settings.resamples,
         jobs=workers or os.cpu_count() or 1,
+        scores=scores,
     )
     folder = detector.save(out)
     print_card(detector.card, as_json=as_json)

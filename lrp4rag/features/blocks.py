@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.features.plain import PlainTable
+from lrp4rag.features.plain import ENTAILMENT, PlainTable
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.util.errors import InputError
@@ -28,12 +28,18 @@ BLOCKS: dict[str, Block] = {
     "likelihoods": PlainTable(groups=("likelihoods",), beside=("likelihoods",)),
     "alignment": PlainTable(groups=("alignment",), beside=("alignment",)),
     "claims": PlainTable(groups=("claims",), beside=()),
+    ENTAILMENT: PlainTable(groups=(ENTAILMENT,), beside=(ENTAILMENT,)),
 }
-"""`plain` are all features of a plain pass, `around` its hidden states; `likelihoods`, `alignment` and
-`claims` are groups of features, for comparisons."""
+"""`plain` are the features of a plain pass, `around` its hidden states, and `entailment` what a comparer
+makes of its sentences; `likelihoods`, `alignment` and `claims` are groups of features, for comparisons."""
 
-PLAIN_BLOCKS = ("plain", "around")
+PLAIN_BLOCKS = ("plain", "around", ENTAILMENT)
 """The blocks of the bundled detector."""
+
+
+def reads_comparer(blocks: Iterable[Block]) -> bool:
+    """Say whether some blocks have features of a comparer."""
+    return any(isinstance(block, PlainTable) and ENTAILMENT in block.groups for block in blocks)
 
 
 def blocks_named(names: Iterable[str], blocks: Mapping[str, Block] = BLOCKS) -> dict[str, Block]:

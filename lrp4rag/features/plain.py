@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
-from lrp4rag.features import alignment, claims
+from lrp4rag.features import alignment, claims, entailment
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.units import ends_of, sentence_numbers
@@ -37,6 +37,21 @@ def likelihoods(record: Record) -> Values:
     return np.array([np.log1p(record[name]) if name == "rank" else record[name] for name in LIKELIHOODS])
 
 
+def entailments(record: Record) -> Values:
+    """(3, t), in nats: what the comparer makes of each token's sentence, and of its word."""
+    found = np.zeros((len(entailment.FEATURES), len(record)))
+    offsets, numbers = record.encoded.response_offsets, sentence_numbers(record)
+    for token, number in enumerate(numbers):
+        if number >= 0:
+            first, _ = record.encoded.sentences[number]
+            start, end = (place - first for place in offsets[token])
+            own = record.entailments[number]
+            found[:, token] = own.highest(start, end), own.unsupported, own.contradicted
+    return found
+
+
+ENTAILMENT = "entailment"
+"""The group of features of a comparer."""
 GROUPS: dict[str, Group] = {
     "likelihoods": Group(
         (
@@ -51,7 +66,10 @@ GROUPS: dict[str, Group] = {
     ),
     "alignment": Group(alignment.FEATURES, alignment.alignment),
     "claims": Group(claims.FEATURES, claims.claim_features),
+    ENTAILMENT: Group(entailment.FEATURES, entailments),
 }
+READ = ("likelihoods", "alignment", "claims")
+"""The groups that need no comparer."""
 FEATURES = {one.name: one for group in GROUPS.values() for one in group.features}
 CONTEXT = frozenset(
     (
@@ -71,7 +89,7 @@ class PlainTable:
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
-    groups: tuple[str, ...] = tuple(GROUPS)
+    groups: tuple[str, ...] = READ
     beside: tuple[str, ...] = ("likelihoods", "alignment")
 
     def __post_init__(self) -> None:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from lrp4rag.claims.answer import Compared, compare_answer
 from lrp4rag.claims.words import content_words
 from lrp4rag.features.contrast import Context, Contrast, arrays_of, context_of, stored_contrasts
+from lrp4rag.features.entailment import pairs_of
 from lrp4rag.lrp.relevance import Relevance
+from lrp4rag.reader.comparer import Entailment, bundled_comparer
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.errors import InputError
 
@@ -27,7 +29,8 @@ class Record:
 
     `reader` identifies the reader. `generator` names the model that wrote the response, where known.
     `prompt` is what the response is compared with, and `scored` its claims, where they were just read;
-    `groups` are features that were computed of it.
+    `source` is that of the response in data that is learned from, and `entailed` what a comparer that did not
+    learn from it made of the sentences; `groups` are features that were computed of it.
     """
 
     encoded: Encoded
@@ -38,6 +41,8 @@ class Record:
     relevance: Relevance | None = None
     prompt: Context | None = None
     scored: tuple[Contrast, ...] | None = None
+    source: str | None = None
+    entailed: tuple[Entailment, ...] | None = None
     groups: dict[str, Values] = field(default_factory=dict, init=False)
     _similarities: dict[tuple[int, int], list[float]] = field(default_factory=dict, init=False, repr=False)
 
@@ -78,6 +83,16 @@ class Record:
     def compared(self) -> list[Compared]:
         """What the passages say of each sentence."""
         return compare_answer(self.context.compared, self.encoded.response, self.encoded.sentences)
+
+    @cached_property
+    def entailments(self) -> tuple[Entailment, ...]:
+        """What the comparer makes of each sentence. Raises `InputError` where it cannot be loaded."""
+        if self.entailed is not None:
+            if len(self.entailed) != len(self.encoded.sentences):
+                raise InputError("what a comparer made of this response is of another one")
+            return self.entailed
+        pairs = pairs_of(self.context.compared, self.encoded.response, self.encoded.sentences)
+        return tuple(bundled_comparer()(pairs, self.source))
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:

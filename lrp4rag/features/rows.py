@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from lrp4rag.claims.compare import Comparison
 from lrp4rag.claims.find import find_values
 from lrp4rag.features import alignment, claims
 from lrp4rag.features.contrast import Contrast
+from lrp4rag.features.entailment import entailment_features
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.plain import group_of
 from lrp4rag.features.record import Record
@@ -202,6 +203,17 @@ def sentence_rows(record: Record) -> list[Row]:
             }
         rows.append(Row(row.start, row.end, number, features))
     return rows
+
+
+def with_entailments(record: Record, rows: Sequence[Row]) -> list[Row]:
+    """Add to rows what the comparer makes of their sentences, and of their words."""
+    added = []
+    for row in rows:
+        first, _ = record.encoded.sentences[row.sentence]
+        entailment = record.entailments[row.sentence]
+        features = entailment_features(entailment, row.start - first, row.end - first)
+        added.append(replace(row, features={**row.features, **features}))
+    return added
 
 
 def text_rows(compared: list[Compared]) -> list[Row]:

@@ -52,6 +52,9 @@ REASONS = {
     "share": "share of its values among the passages' alternatives {}",
     "opposite polarity": "how well places that say the opposite match: {}",
     "polarity's lead": "how much better places that say the opposite match: {}",
+    "doubt of the word": "read beside the passages, its words are wrong with log odds {}",
+    "doubt of the sentence": "read beside the passages, it is not supported with log odds {}",
+    "contradicted": "read beside the passages, it contradicts them with log odds {}",
 }
 """By feature, words for the mean over a sentence's tokens."""
 VALUE_LENGTH = 60

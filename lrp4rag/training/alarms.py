@@ -17,6 +17,7 @@ from lrp4rag.classifiers.ensemble import Network, fit_folds
 from lrp4rag.classifiers.operating import ALARMS
 from lrp4rag.example import Label
 from lrp4rag.features.rows import Row
+from lrp4rag.util.hashes import hash_of, json_hash
 
 WRONG = 4.0
 """How much a wrong row counts where networks learn, beside 1 for a right one: few are wrong."""
@@ -66,6 +67,11 @@ class FaultRows:
             kinds=self.kinds[inside],
             shares=self.shares[inside],
         )
+
+    def digest(self, groups: Names) -> str:
+        """Hash all that an alarm learns from; `groups` are the sources of the responses."""
+        parts = [self.table, self.owner, self.kinds, self.shares, groups]
+        return json_hash([self.columns, *(hash_of(np.ascontiguousarray(one).tobytes()) for one in parts)])
 
     def wrong(self, fault: Fault) -> tuple[Flags, Flags]:
         """Return which rows have a fault, (V,), and of which that is known, (V,): what a label of another

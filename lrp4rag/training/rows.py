@@ -18,6 +18,7 @@ from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.reader.words import NONE, identity_of_none
+from lrp4rag.training.comparing import Entailments
 from lrp4rag.training.folds import groups_of, labels_of
 from lrp4rag.training.manifest import Configuration
 from lrp4rag.training.store import Store, key_of
@@ -30,11 +31,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """R labelled responses whose relevance is stored. Arrays are read on first use, then cached."""
+    """R labelled responses whose relevance is stored. Arrays are read on first use, then cached.
+
+    `entailments` are what a comparer makes of each one's sentences, where there is one.
+    """
 
     store: Store
     examples: tuple[Example, ...]
     _cache: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+    entailments: Entailments | None = None
 
     @classmethod
     def open(cls, folder: str | Path) -> Rows:
@@ -55,7 +60,8 @@ class Rows:
     def select(self, which: Array | Sequence[int]) -> Rows:
         """Select the rows of a mask (R,) or of indices; what was read is shared."""
         indices = np.arange(len(self))[np.asarray(which)]
-        return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache)
+        some = None if self.entailments is None else [self.entailments[k] for k in indices]
+        return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache, some)
 
     def select_generators(self, names: Sequence[str]) -> Rows:
         """Select the responses of some generators, all where none is named.
@@ -119,7 +125,12 @@ class Rows:
     def readings(self) -> Iterator[Record]:
         """Read the record of a plain pass of each row, one by one and not cached; what responses to one
         prompt are compared with is made once where they follow each other."""
-        return _with_one_context(map(self.store.read_record, self.examples))
+        return self._entailed(_with_one_context(map(self.store.read_record, self.examples)))
+
+    def _entailed(self, records: Iterable[Record]) -> Iterator[Record]:
+        known = [None] * len(self) if self.entailments is None else self.entailments
+        for example, record, some in zip(self.examples, records, known, strict=True):
+            yield replace(record, source=example.source, entailed=some)
 
     def records(self) -> Iterator[Record]:
         """Make a record with relevance alone of each row."""
@@ -203,8 +214,10 @@ class TextRows(Rows):
     def readings(self) -> Iterator[Record]:
         identity = self._reader.identity.as_dict()
         encoded = ((self._reader.encode(example), example.generator) for example in self.examples)
-        return _with_one_context(Record(one, identity, generator=name) for one, name in encoded)
+        records = (Record(one, identity, generator=name) for one, name in encoded)
+        return self._entailed(_with_one_context(records))
 
     def select(self, which: Array | Sequence[int]) -> TextRows:
         indices = np.arange(len(self))[np.asarray(which)]
-        return TextRows(self.store, tuple(self.examples[k] for k in indices))
+        some = None if self.entailments is None else [self.entailments[k] for k in indices]
+        return TextRows(self.store, tuple(self.examples[k] for k in indices), entailments=some)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.card import Card, TokenInput
 from lrp4rag.example import Example
+from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.util.errors import InputError
 
 
 def seen_examples(card: Card, examples: Sequence[Example]) -> list[Example]:
-    """Return the examples whose question and passages the detector was trained on."""
+    """Return the examples whose question and passages the detector, or its comparer, was trained on."""
     sources = set(card.training.sources) if card.training else set()
+    if isinstance(card.input, TokenInput) and card.input.comparer:
+        sources |= bundled_comparer().seen
     return [example for example in examples if example.content_hash in sources]
 
 

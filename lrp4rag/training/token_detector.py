@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import Card, Distribution, Selection, TextInput, TokenInput, package_versions
+from lrp4rag.classifiers.card import (
+    Card,
+    Distribution,
+    Selection,
+    TextInput,
+    TokenInput,
+    compares,
+    package_versions,
+)
 from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, AlarmRule, DecisionRule
 from lrp4rag.classifiers.domain import FACETS, HELD, TEXT_FACETS, Facet, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
@@ -26,6 +34,7 @@ from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.plain import PlainTable
+from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.training.alarms import STEP
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import FOLDS, fit_ensemble
@@ -57,6 +66,7 @@ def fit_detector(
     source = INNER.format(folds=FOLDS, seed=seed) if probabilities is None else OUTER
     probabilities = fitted.probabilities if probabilities is None else probabilities
     columns = {name: alarm.columns for name, alarm in alarms.items()}
+    comparer = bundled_comparer().digest if compares(blocks, columns) else ""
     details: dict[str, Any]
     if ensemble is None:
         details = {
@@ -71,7 +81,12 @@ def fit_detector(
     details = {
         "classifier": TokenModel.kind,
         "settings": ", ".join(blocks),
-        "input": TokenInput(blocks=dict(blocks), reading=fitted.rule, alarms=columns),  # type: ignore[arg-type]
+        "input": TokenInput(
+            blocks=dict(blocks),  # type: ignore[arg-type]
+            reading=fitted.rule,
+            alarms=columns,
+            comparer=comparer,
+        ),
         "domain": ranges(rows.readings()),
         "reference": {
             feature: reference_of(

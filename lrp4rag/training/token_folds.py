@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,6 @@ from lrp4rag.classifiers.ensemble import (
     token_weights,
 )
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
-from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.training.alarms import choose_alarms, fit_alarm
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.store import discard
@@ -106,6 +106,13 @@ def fit_alarms(tokens: Tokens, rows: Numbers, seed: int = 0) -> tuple[dict[str, 
 def alarm_names(tokens: Tokens) -> list[str]:
     """Name the alarms whose rows were read."""
     return [name for name, fault in EVERY_FAULT.items() if fault.unit in tokens.faults]
+
+
+def _inputs(tokens: Tokens, name: str, keys: Mapping[str, Any]) -> list[Any]:
+    """Return what the scores of a block, or of an alarm, depend on beside the folds."""
+    if name not in EVERY_FAULT:
+        return [VERSION, name, keys[name]]
+    return [ALARM_VERSION, name, keys[EVERY_FAULT[name].unit]]
 
 
 def fit_block(
@@ -318,21 +325,24 @@ def cross_validate_tokens(
     *,
     point: str = DEFAULT_POINT,
     cache: Path | None = None,
-    key: Any = None,
+    keys: Mapping[str, Any] = MappingProxyType({}),
     jobs: int = 1,
 ) -> TokenPredictions:
     """Predict every row by models of the fold that held it out (the first repeat of a protocol).
 
-    Blocks are scored in `jobs` processes. In a folder `cache`, scores are kept under a `key` of all that they
-    depend on, so that a run that was killed resumes after its last.
+    Blocks are scored in `jobs` processes. In a folder `cache`, scores are kept, so that a run that was killed
+    resumes after its last; `keys` are of all that the features of each block depend on.
     """
     folds = folds_of(tokens, protocol)
+    if cache is not None:
+        keys = {**keys, **{unit: rows.digest(tokens.groups) for unit, rows in tokens.faults.items()}}
     places: dict[tuple[int, str], Path | None] = {}
     for k, split in enumerate(folds):
         for name in (*tokens.blocks, *alarm_names(tokens)):
-            version = ALARM_VERSION if name in EVERY_FAULT else VERSION
-            parts = [version, FEATURE_VERSION, key, name, protocol.words, k, split.train.tolist()]
-            places[k, name] = cache and cache / f"{json_hash(parts)[:32]}.safetensors"
+            places[k, name] = None
+            if cache is not None:
+                parts = [_inputs(tokens, name, keys), protocol.words, k, split.train.tolist()]
+                places[k, name] = cache / f"{json_hash(parts)[:32]}.safetensors"
     scores = {place: _kept(path) for place, path in places.items()}
     missing = [place for place, scored in scores.items() if scored is None]
     tasks = (

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,12 @@ from lrp4rag.classifiers.decision import COMPARED, claim_columns, highest_of
 from lrp4rag.classifiers.ensemble import Flags, Numbers, Scores
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.example import Label
-from lrp4rag.features.blocks import Block
+from lrp4rag.features.blocks import Block, reads_comparer
 from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
+from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.training.alarms import FaultRows, RowTable
 from lrp4rag.training.rows import Rows
 from lrp4rag.util.errors import InputError
@@ -213,7 +215,11 @@ def tokens_of(
 
 
 def tokens_on_disk(
-    rows: Rows, folder: Path, blocks: Mapping[str, Block], records: Records | None = None
+    rows: Rows,
+    folder: Path,
+    blocks: Mapping[str, Block],
+    records: Records | None = None,
+    units: Callable[[Record], Units] = units,
 ) -> Tokens:
     """Read tokens whose blocks are in files of `folder`, as they are needed; missing ones are made first.
 
@@ -221,19 +227,26 @@ def tokens_on_disk(
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
-    key = [rows.digest, FEATURE_VERSION]
     paths = {
-        name: folder / f"{name}-{json_hash([*key, asdict(block)])[:16]}.npy" for name, block in blocks.items()
+        name: folder / f"{name}-{json_hash(key_of_block(rows, block))[:16]}.npy"
+        for name, block in blocks.items()
     }
     missing = {name: block for name, block in blocks.items() if not _whole(paths[name])}
     # Values and sentences are read again where all blocks are there.
-    tokens = tokens_of(rows, missing, records, needs=(READING,) if blocks and records is None else None)
+    needs = (READING,) if blocks and records is None else None
+    tokens = tokens_of(rows, missing, records, units, needs)
     for name, table in tokens.blocks.items():
         with written_atomically(paths[name]) as file:
             np.save(file, table, allow_pickle=False)
         write_atomically(paths[name].with_suffix(HASH), f"{file_hash(paths[name])}\n")
     tables = {name: np.load(path, mmap_mode="r", allow_pickle=False) for name, path in paths.items()}
     return replace(tokens, blocks=tables)
+
+
+def key_of_block(rows: Rows, block: Block) -> list[Any]:
+    """Return all that a block's features of the rows depend on."""
+    comparer = [bundled_comparer().digest] if reads_comparer([block]) else []
+    return [rows.digest, FEATURE_VERSION, asdict(block), *comparer]
 
 
 def _whole(path: Path) -> bool:

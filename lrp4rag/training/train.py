@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lrp4rag.classifiers.alarms import text_units
+from lrp4rag.classifiers.alarms import text_units, units
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.card import Evidence, Training
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.operating import FEW_ALARMS
 from lrp4rag.classifiers.vectors import Features
 from lrp4rag.example import Example
-from lrp4rag.features.blocks import Block
+from lrp4rag.features.blocks import Block, reads_comparer
 from lrp4rag.features.parts import READING
+from lrp4rag.reader.comparer import bundled_comparer
+from lrp4rag.training.comparing import entailments_of
 from lrp4rag.training.corpus import ANNOTATED, MADE, Corpus
 from lrp4rag.training.evidence import token_evidence, vector_evidence
 from lrp4rag.training.extract import Extraction
@@ -27,14 +32,30 @@ from lrp4rag.training.metrics import RESAMPLES
 from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.token_folds import cross_validate_tokens
-from lrp4rag.training.tokens import require_sources, tokens_of, tokens_on_disk
+from lrp4rag.training.tokens import (
+    Tokens,
+    key_of_block,
+    require_sources,
+    tokens_of,
+    tokens_on_disk,
+)
 from lrp4rag.training.vector_detector import fit_vector_detector
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.files import write_atomically
 from lrp4rag.util.hashes import hash_of
 
-Trained = tuple[Model, Evidence]
 CACHE = "training"
 """The folder of a store with features and finished folds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """A model, its evidence, and the cross-validated `probabilities` of the rows (R,), where it was judged
+    once on each."""
+
+    model: Model
+    evidence: Evidence
+    probabilities: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +84,13 @@ class VectorRecipe:
             features=self.features,
             classifier=self.classifier,
         )
-        return detector, evidence
+        return Trained(detector, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRecipe:
-    """An ensemble that scores single tokens by blocks of features of a plain pass."""
+    """An ensemble that scores single tokens by blocks of features of a plain pass; its alarms read a
+    comparer too, where a block does."""
 
     blocks: dict[str, Block]
 
@@ -78,7 +100,10 @@ class TokenRecipe:
         return (READING,)
 
     def require_enough(self, examples: Sequence[Example]) -> None:
-        """Raise `InputError` for too few sources to fold, before the examples are read."""
+        """Raise `InputError` for too few sources to fold, and where the comparer is not there, before the
+        examples are read."""
+        if reads_comparer(self.blocks.values()):
+            bundled_comparer()
         require_sources(len({one.source for one in examples if one.labels}), "annotated")
         require_sources(len({one.source for one in examples}), "other")
 
@@ -87,22 +112,15 @@ class TokenRecipe:
 
         Features and finished folds are kept in the store, so that a run that was killed resumes.
         """
-        cache = rows.store.folder / CACHE
-        tokens = tokens_on_disk(rows, cache, self.blocks)
+        cache, comparer = rows.store.folder / CACHE, reads_comparer(self.blocks.values())
+        if comparer:
+            rows = replace(rows, entailments=entailments_of(rows.examples, cache, jobs))
+        tokens = tokens_on_disk(rows, cache, self.blocks, units=partial(units, entailed=comparer))
         # A response that was changed is not as its generator wrote it.
         generators = np.where(corpus.names == MADE, "", tokens.generators)
         tokens = replace(tokens, sets=corpus.names, generators=generators)
-        key = [rows.digest, {name: repr(block) for name, block in self.blocks.items()}]
-        found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, cache=cache, key=key, jobs=jobs)
-        detector = fit_detector(
-            rows,
-            tokens,
-            self.blocks,
-            probabilities=found.outcome.probabilities[0],
-            point=FEW_ALARMS,
-            annotated=corpus.numbers(ANNOTATED),
-        )
-        return detector, token_evidence(rows, corpus, tokens.select(()), found, resamples, jobs)
+        keys = {name: key_of_block(rows, block) for name, block in self.blocks.items()}
+        return _fitted(rows, corpus, tokens, self.blocks, resamples, jobs, cache=cache, keys=keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +136,26 @@ class TextRecipe:
     def train(self, rows: Rows, corpus: Corpus, resamples: int, jobs: int) -> Trained:
         """Learn from the whole corpus, and judge its annotated rows and further sets."""
         tokens = replace(tokens_of(rows, {}, units=text_units), sets=corpus.names)
-        found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs)
-        detector = fit_detector(
-            rows,
-            tokens,
-            {},
-            probabilities=found.outcome.probabilities[0],
-            point=FEW_ALARMS,
-            annotated=corpus.numbers(ANNOTATED),
-        )
-        return detector, token_evidence(rows, corpus, tokens, found, resamples, jobs)
+        return _fitted(rows, corpus, tokens, {}, resamples, jobs)
+
+
+def _fitted(
+    rows: Rows,
+    corpus: Corpus,
+    tokens: Tokens,
+    blocks: Mapping[str, Block],
+    resamples: int,
+    jobs: int,
+    **kept: Any,
+) -> Trained:
+    """Cross-validate, choose the operating points by what came out, and learn from all; `kept` says where
+    finished folds are."""
+    found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs, **kept)
+    probabilities, annotated = found.outcome.probabilities[0], corpus.numbers(ANNOTATED)
+    options: dict[str, Any] = {"probabilities": probabilities, "point": FEW_ALARMS, "annotated": annotated}
+    detector = fit_detector(rows, tokens, blocks, **options)
+    evidence = token_evidence(rows, corpus, tokens.select(()), found, resamples, jobs)
+    return Trained(detector, evidence, probabilities)
 
 
 Recipe = VectorRecipe | TokenRecipe | TextRecipe
@@ -154,13 +182,17 @@ def train(
     command: str = "",
     resamples: int = RESAMPLES,
     jobs: int = 1,
+    scores: Path | None = None,
 ) -> Model:
     """Cross-validate, in `jobs` processes, and fit a detector on what extraction left in its store; None for
-    a recipe that needs nothing of a reader."""
+    a recipe that needs nothing of a reader. In a file `scores` is the cross-validated probability of each
+    response, a JSON line each, but for a classifier of vectors, which has several."""
     failures = extraction.failures if extraction else {}
     corpus = corpus.without(failures)
     rows = Rows(extraction.store, corpus.examples) if extraction else TextRows.of(corpus.examples)
-    detector, evidence = recipe.train(rows, corpus, resamples, jobs)
+    trained = recipe.train(rows, corpus, resamples, jobs)
+    if scores is not None and trained.probabilities is not None:
+        _write_scores(scores, corpus, trained.probabilities)
     annotated = [corpus.examples[k] for k in corpus.numbers(ANNOTATED)]
     training = Training(
         data_hash=data_hash(corpus.examples),
@@ -169,8 +201,16 @@ def train(
         sources=sorted({row.content_hash for row in corpus.examples}),
         command=command,
     )
-    card = detector.card.model_copy(update={"training": training, "evidence": evidence})
-    return replace(detector, card=card)
+    card = trained.model.card.model_copy(update={"training": training, "evidence": trained.evidence})
+    return replace(trained.model, card=card)
+
+
+def _write_scores(path: Path, corpus: Corpus, probabilities: NDArray[np.float64]) -> None:
+    lines = [
+        json.dumps({"id": example.id, "set": str(name), "probability": round(float(probability), 6)})
+        for example, name, probability in zip(corpus.examples, corpus.names, probabilities, strict=True)
+    ]
+    write_atomically(path, "\n".join([*lines, ""]))
 
 
 def data_hash(examples: Sequence[Example]) -> str:

@@ -133,7 +133,7 @@ class StandIn:
 
     def __init__(self, *, card: str = "c" * 64, marks: bool = True, sources: Sequence[str] = ()) -> None:
         training = SimpleNamespace(sources=list(sources))
-        self.card = SimpleNamespace(sha256=card, threshold=0.5, training=training)
+        self.card = SimpleNamespace(sha256=card, threshold=0.5, training=training, input=None)
         self.reader = SimpleNamespace(identity=IDENTITY)
         self.asked: list[list[str]] = []
         self.marks, self.fails_after = marks, 10**6

@@ -238,14 +238,19 @@ def test_scores_and_their_page(data: Path, tmp_path: Path, detector: Contradicti
     scores = scores_of(out / "raw" / f"{EVIDENCE}.jsonl")
     assert len(scores) == 16
     assert scores["b1_number_faithful_1"]["contradictions"][0]["right"]
-    everyday = [
-        Score(id="m.0", set=EVERYDAY, kind="faithful", label=0, probability=0.1),
-        Score(id="m.0~name", set=EVERYDAY, kind="name", label=1, probability=0.8),
-    ]
-    write_scores(tmp_path / "oof.jsonl", everyday)
-    result = run("page", "--out", out, "--oof", tmp_path / "oof.jsonl", "--json")
+    folds = [("everyday", "a01.0", 0.1), ("everyday", "a01.1~name", 0.8), ("made", "m", 0.3)]
+    folds += [("annotated", "right", 0.2), ("annotated", "wrong", 0.9)]
+    lines = [json.dumps({"id": id, "set": name, "probability": number}) for name, id, number in folds]
+    (tmp_path / "folds.jsonl").write_text("\n".join(lines))
+    right = {"id": "right", "question": "Who?", "passages": ["Ada."], "response": "Ada.", "labels": []}
+    wrong = {**right, "id": "wrong", "response": "Bo.", "labels": [{"start": 0, "end": 2, "kind": "name"}]}
+    (tmp_path / "labelled.jsonl").write_text("\n".join(map(json.dumps, (right, wrong))))
+    result = run(
+        "page", "--out", out, "--folds", tmp_path / "folds.jsonl", tmp_path / "labelled.jsonl", "--json"
+    )
+    assert result.exit_code == 0, result.stderr
     results = json.loads(result.stdout)
-    assert list(results["sets"]) == [MINIMAL, EVIDENCE, EVERYDAY]
+    assert list(results["sets"]) == [MINIMAL, EVIDENCE, EVERYDAY, RAGTRUTH]
     faults = {line["kind"]: line for line in results["sets"][EVIDENCE]["faults"]}
     assert faults["number"]["named"]["right"] == faults["number"]["named"]["flagged"] == 4
     assert faults["name"]["flagged_by_default"]["value"] == 0

@@ -12,7 +12,7 @@ from lrp4rag.example import Example
 from lrp4rag.features.alignment import alignment
 from lrp4rag.features.claims import claim_features
 from lrp4rag.features.contrast import claims
-from lrp4rag.features.plain import FEATURES, GROUPS, PlainTable, likelihoods
+from lrp4rag.features.plain import ENTAILMENT, FEATURES, GROUPS, PlainTable, likelihoods
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.features.units import ends_of, sentence_numbers, smoothed
@@ -60,11 +60,12 @@ def test_own_columns_are_the_groups_one_after_another() -> None:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_columns_of_a_feature_are_those_that_are_named_after_it(feature: str) -> None:
-    table = PlainTable()
+    own = GROUPS[ENTAILMENT].names
+    table = PlainTable((ENTAILMENT,), (ENTAILMENT,)) if feature in own else PlainTable()
     names = table.columns(plain_record())
     found = [names[k] for k in table.columns_of(feature)]
     beside = [f"{feature}, token before", f"{feature}, token after"]
-    near = any(feature in GROUPS[group].names for group in NEIGHBOURS)
+    near = any(feature in GROUPS[group].names for group in (*NEIGHBOURS, ENTAILMENT))
     assert found == [feature, *(beside if near else [])]
 
 
