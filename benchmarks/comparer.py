@@ -47,8 +47,8 @@ class Scored:
 
 
 def measure(scored: Scored) -> dict[str, Any]:
-    """Return AUROC and balanced accuracy (above 0) with intervals, sources resampled."""
-    draws = Draws.of(np.array([one.source for one in scored.pairs]), RESAMPLES)
+    """Return AUROC and balanced accuracy (above 0) with intervals; sources, or claims, are resampled."""
+    draws = Draws.of(np.array([one.source or one.pair.claim for one in scored.pairs]), RESAMPLES)
     flagged = scored.scores > 0
     found = intervals_of(
         draws.values(lambda weights: weighted_metrics(scored.wrong, expit(scored.scores), flagged, weights))

@@ -58,7 +58,7 @@ def test_spans_and_sentences_carry_their_text(bundled: Detector) -> None:
     assert verdict.spans
     for part in (*verdict.spans, *verdict.sentences):
         assert part.text == RESPONSE[part.start : part.end]
-    assert "Robert" in repr(verdict)
+    assert "Stevenson" in repr(verdict)
 
 
 def test_a_prompt_that_responses_share_is_read_once(plain: Detector, monkeypatch: pytest.MonkeyPatch) -> None:

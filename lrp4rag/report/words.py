@@ -52,9 +52,9 @@ REASONS = {
     "share": "share of its values among the passages' alternatives {}",
     "opposite polarity": "how well places that say the opposite match: {}",
     "polarity's lead": "how much better places that say the opposite match: {}",
-    "doubt of the word": "read beside the passages, its words are wrong with log odds {}",
-    "doubt of the sentence": "read beside the passages, it is not supported with log odds {}",
-    "contradicted": "read beside the passages, it contradicts them with log odds {}",
+    "doubt of the word": "doubt of its words, read beside the passages: {} in log odds",
+    "doubt of the sentence": "doubt that the passages support it: {} in log odds",
+    "contradicted": "that they contradict it rather than support it: {} in log odds",
 }
 """By feature, words for the mean over a sentence's tokens."""
 VALUE_LENGTH = 60
