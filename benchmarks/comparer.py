@@ -48,7 +48,9 @@ class Scored:
 
 def measure(scored: Scored) -> dict[str, Any]:
     """Return AUROC and balanced accuracy (above 0) with intervals; sources, or claims, are resampled."""
-    draws = Draws.of(np.array([one.source or one.pair.claim for one in scored.pairs]), RESAMPLES)
+    draws = Draws.of(
+        np.array([one.pair.claim if one.set == MEASURED else one.source for one in scored.pairs]), RESAMPLES
+    )
     flagged = scored.scores > 0
     found = intervals_of(
         draws.values(lambda weights: weighted_metrics(scored.wrong, expit(scored.scores), flagged, weights))
