@@ -87,10 +87,7 @@ def main(claims: Path | None, every: int) -> Result:
     comparer, result = bundled_comparer(), dict[str, Any]()
     if claims is not None:
         learned = {row.hypothesis.strip().lower() for name in MOST for row in read_file(claims, name)}
-        rows = read_file(claims, MEASURED)
-        pairs = [
-            one for one in read_measured(claims, len(rows)) if one.pair.claim.strip().lower() not in learned
-        ]
+        pairs = [one for one in read_measured(claims) if one.pair.claim.strip().lower() not in learned]
         result["claims"] = claims.name
         scored = Scored.of(comparer, pairs, "public claims")
         result["fever_symmetric"] = {"claims": len(pairs), **measure(scored)}

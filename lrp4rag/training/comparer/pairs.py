@@ -9,13 +9,12 @@ from typing import Literal, get_args
 
 from sklearn.utils.parallel import Parallel, delayed
 
-from lrp4rag.claims.answer import Passages, Span
+from lrp4rag.claims.answer import Span
 from lrp4rag.claims.stating import stating_of
 from lrp4rag.example import Example, Label
-from lrp4rag.features.entailment import pairs_of
+from lrp4rag.features.entailment import pairs_of_each
 from lrp4rag.reader.comparer import Pair
 from lrp4rag.util.progress import track
-from lrp4rag.util.sentences import sentences_in
 
 Told = Literal["e", "c", "n", "not_e"]
 """What evidence says of a claim: it supports it, contradicts it, does not tell it, or one of the last two."""
@@ -59,20 +58,14 @@ def answer_pairs(examples: Sequence[Example], name: str) -> list[LabelledPair]:
 
 def pairs_of_answers(examples: Iterable[Example], name: str) -> list[LabelledPair]:
     """Return the pairs of some responses, in their order."""
-    found, passages, key = list[LabelledPair](), None, None
-    for example in examples:
-        if passages is None or key != (example.question, example.passages):
-            key = example.question, example.passages
-            passages = Passages(example.question, example.passages)
-        response = example.response or ""
-        sentences = sentences_in(response)
-        pairs, stated = pairs_of(passages, response, sentences), stating_of(response, sentences)
-        found += [
-            _labelled(pair, start, end, example, name)
-            for pair, (start, end), states in zip(pairs, sentences, stated, strict=True)
-            if states != "nothing"
-        ]
-    return found
+    return [
+        _labelled(pair, start, end, example, name)
+        for example, sentences, pairs in pairs_of_each(examples)
+        for pair, (start, end), states in zip(
+            pairs, sentences, stating_of(example.response or "", sentences), strict=True
+        )
+        if states != "nothing"
+    ]
 
 
 def _labelled(pair: Pair, start: int, end: int, example: Example, name: str) -> LabelledPair:
