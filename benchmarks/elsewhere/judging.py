@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 # To be raised when what is kept of a response changes.
-FORMAT = 1
+FORMAT = 2
 OURS, LENGTH, NOVEL = "the detector", "number of words", "novel words"
 CONTROLS = (LENGTH, NOVEL)
 
@@ -55,7 +56,8 @@ class Judged:
 
     @property
     def probabilities(self) -> Scores:
-        return np.array([cell["probability"] for cell in self.cells], dtype=np.float64)
+        """0 of what states nothing."""
+        return np.array([cell["probability"] or 0.0 for cell in self.cells], dtype=np.float64)
 
     @property
     def flagged(self) -> Flags:
@@ -65,6 +67,11 @@ class Judged:
     @property
     def abstained(self) -> Flags:
         return np.array([cell["abstained"] for cell in self.cells], dtype=bool)
+
+    @property
+    def whys(self) -> tuple[tuple[str, ...], ...]:
+        """What each one without a verdict is unlike the training data in."""
+        return tuple(tuple(cell["unlike"]) for cell in self.cells)
 
     @property
     def scores(self) -> dict[str, Scores]:
@@ -110,15 +117,17 @@ def judge_all(detector: Detector, items: Sequence[Item], cells: Cells, label: st
             missing[items[k].example.prompt].append(k)
     with detector:
         for numbers in track(missing.values(), len(missing), label):
+            started = time.perf_counter()
             verdicts = detector.judge_many([items[k].example for k in numbers], evidence=False)
+            seconds = (time.perf_counter() - started) / len(numbers)
             made = zip(numbers, verdicts, strict=True)
-            cells.add({keys[k]: _cell(verdict) for k, verdict in made})
+            cells.add({keys[k]: {**_cell(verdict), "seconds": round(seconds, 3)} for k, verdict in made})
     return Judged(tuple(items), tuple(cells[key] for key in keys), detector.card.threshold)
 
 
 def _cell(verdict: ExplainedVerdict) -> Cell:
-    """The probability, whether there is no verdict, the suspect spans, and of a token detector each token's
-    place and probability."""
+    """The probability, whether there is no verdict and what it is unlike, whether the prompt was read in an
+    excerpt, the suspect spans, and of a token detector each token's place and probability."""
     tokens: list[list[Any]] | None = None
     if verdict.marks is not None:
         offsets = verdict.encoded.response_offsets
@@ -129,6 +138,8 @@ def _cell(verdict: ExplainedVerdict) -> Cell:
     return {
         "probability": verdict.probability,
         "abstained": verdict.abstained,
+        "unlike": [facet.facet for facet in verdict.unlike if facet.decides],
+        "excerpt": verdict.read is not None,
         "spans": [[span.start, span.end] for span in verdict.spans],
         "tokens": tokens,
     }

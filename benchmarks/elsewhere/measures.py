@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def measure_pairs(judged: Judged) -> Figures:
             kind: {"count": int(rows.sum()), "share": part(judged.flagged[rows], groups[rows])}
             for kind, rows in fine.items()
         },
-        "lines": _responses(judged),
+        "lines": responses(judged),
     }
 
 
@@ -88,7 +88,7 @@ def _answers(judged: Judged) -> Figures:
         "responses": len(judged),
         "pairs": len(wrong),
         "ranked": ranked(judged, wrong, right),
-        "lines": _responses(judged) if len(judged) else {},
+        "lines": responses(judged) if len(judged) else {},
     }
 
 
@@ -117,13 +117,17 @@ def measure_wice(judged: Judged) -> Figures:
         "abstained": part(judged.abstained, judged.groups),
         "flagged": part(judged.flagged, judged.groups),
         "words": words,
-        "lines": _responses(judged),
+        "lines": responses(judged),
     }
 
 
 def ranked(judged: Judged, rows: NDArray[np.intp], faithful: Mapping[str, int]) -> Metrics:
     """By way, how many of these rows score higher than their question's faithful one."""
-    pairs = [(int(k), faithful[judged.groups[k]]) for k in rows if judged.groups[k] in faithful]
+    return above(judged, [(int(k), faithful[judged.groups[k]]) for k in rows if judged.groups[k] in faithful])
+
+
+def above(judged: Judged, pairs: Sequence[tuple[int, int]]) -> Metrics:
+    """By way, how many first rows of pairs score higher than the second ones; a tie is half."""
     if not pairs:
         return {}
     made, others = np.array(pairs).T
@@ -143,7 +147,7 @@ def _touched(judged: Judged, row: int) -> bool:
     )
 
 
-def _responses(judged: Judged) -> Lines:
+def responses(judged: Judged) -> Lines:
     """Whole responses: of the controls, which have no threshold on this data, only how they rank."""
     labels, groups, scores = judged.labels, judged.groups, judged.scores
     ours = intervals(labels, judged.probabilities, groups, judged.threshold)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.elsewhere.judging import CONTROLS, LENGTH, NOVEL, OURS
 from benchmarks.elsewhere.measures import NOVEL_WORD, PREVALENCE, WITH_VERDICT, Figures
-from benchmarks.elsewhere.sets import FREE, HALUEVAL, NEAR, PAIRS, SETS, WICE
+from benchmarks.elsewhere.sets import BUMP, FREE, HALUEVAL, NEAR, PAIRS, SETS, SUMMEDITS, TASK, WICE
 from benchmarks.pages import write_page
 from experiments.figures.results import bounds
 from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
@@ -21,7 +21,7 @@ from experiments.pages import PAGE
 from experiments.records import rounded, to_json
 from lrp4rag.classifiers.card import Interval, package_versions
 from lrp4rag.report.figure_text import label
-from lrp4rag.report.numbers import difference, with_interval
+from lrp4rag.report.numbers import difference, percent, with_interval
 from lrp4rag.util.files import write_atomically
 
 KIND, RESULTS = "python -m benchmarks.elsewhere", "results.json"
@@ -62,11 +62,15 @@ def write(about: Figures, found: Mapping[str, Figures | None], out: Path) -> dic
     write_page(
         out / PAGE,
         Path(__file__).with_name("page.md.j2"),
-        {"interval": with_interval, "share": percent_interval, "signed": difference},
+        {"interval": with_interval, "share": percent_interval, "percent": percent, "signed": difference},
         **about,
         pairs=pairs,
         halueval=found[HALUEVAL],
         wice=found[WICE],
+        summaries={name: found[name] for name in (SUMMEDITS, BUMP) if found[name] is not None},
+        summedits=SUMMEDITS,
+        task=TASK,
+        units={name: source.unit for name, source in SETS.items()},
         missing=[name for name in SETS if found[name] is None],
         aurocs=AUROCS if aurocs else None,
         ranked=RANKED,
@@ -123,6 +127,9 @@ def _aurocs(found: Mapping[str, Figures | None]) -> dict[str, dict[str, Interval
         named[f"HaluEval, answers: {name}"] = part["lines"]
     if wice is not None:
         named |= {"WiCE, words": wice["words"], "WiCE, claims": wice["lines"]}
+    for name in (SUMMEDITS, BUMP):
+        if (summaries := found[name]) is not None:
+            named[f"{name}, summaries"] = summaries["lines"]
     shown = {
         name: {way: line["metrics"]["auroc"] for way, line in lines.items() if way in MARKERS}
         for name, lines in named.items()

@@ -1,11 +1,12 @@
-"""The sets of data, as examples: minimal pairs, HaluEval's question answering, and WiCE."""
+"""The sets of data, as examples: minimal pairs, HaluEval's question answering, WiCE, SummEdits and BUMP."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 
 from pydantic import BaseModel, StrictBool
@@ -17,20 +18,39 @@ from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.text import one_line, words_of
 
 PAIRS, HALUEVAL, WICE = "minimal_pairs", "halueval_qa", "wice"
+SUMMEDITS, BUMP = "summedits", "bump"
 NEAR, FREE = "faithful_1", "faithful_2"
 """Kinds of faithful answers: near the passages' words (faulty twins are made of these), and paraphrases."""
 RIGHT, WRONG = "right", "hallucinated"
 CLAIM = "claim"
+SEVERAL = "|"
+"""Stands between the kinds of a response that has several."""
+TASK = "Summarise the text."
+"""The question to which summaries are read: their sets give none."""
+EDITS = {
+    "antonym_swap": "antonym",
+    "entity_modification": "entity changed",
+    "hallucinated_fact_insertion": "fact added",
+    "negation_insertion_removal": "negation added or removed",
+}
+UNNAMED = "unnamed"
+"""The kind of a fault that has none in the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A labelled response. `kind` says what it is in its set; `words` (start, end, unsupported) are those
-    that were labelled one by one. The example's source is its question, which resamples draw whole."""
+    """A labelled response. `kind` says what it is in its set (see `kinds`); `words` (start, end, unsupported)
+    are those that were labelled one by one; `twin` is the id of the right one that it was made of, where that
+    is known. The example's source is its question, or its document, which resamples draw whole."""
 
     example: Example
     kind: str
     words: tuple[tuple[int, int, bool], ...] = ()
+    twin: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self.kind.split(SEVERAL))
 
 
 class PairRow(BaseModel):
@@ -62,6 +82,15 @@ class WiceRow(BaseModel):
     non_supported_spans: list[StrictBool]
     evidence: list[str]
     meta: WiceMeta
+
+
+class SummaryRow(BaseModel):
+    id: str
+    group: str
+    premise: str
+    hypothesis: str
+    label: Literal["e", "not_e"]
+    type: str
 
 
 def read_pairs(path: Path) -> list[Item]:
@@ -114,6 +143,47 @@ def read_wice(path: Path) -> list[Item]:
     return items
 
 
+def read_summedits(path: Path) -> list[Item]:
+    """Summaries of a document that a language model edited, and people labelled. A faulty one is of each kind
+    of its edits."""
+    items = []
+    for line, row in read_rows(path, SummaryRow):
+        kinds = [EDITS.get(name, name) for name in row.type.split(SEVERAL) if name]
+        wrong = row.label == "not_e"
+        kind = SEVERAL.join(kinds or [UNNAMED]) if wrong else RIGHT
+        items.append(Item(_summary(path, line, row, row.id), kind))
+    return items
+
+
+def read_bump(path: Path) -> list[Item]:
+    """Pairs of a right summary of a document and a copy with one fault. One that stands in several pairs is
+    one item.
+
+    Raises `InputError` for a copy without its right one before it.
+    """
+    items, places = [], dict[tuple[str, str], str]()
+    for line, row in read_rows(path, SummaryRow):
+        pair, text = (row.premise, row.group), (row.premise, row.hypothesis)
+        known = text in places
+        name = places.setdefault(text, f"{line}-{row.id}")
+        if row.label == "e":
+            places[pair] = name
+        elif pair not in places:
+            raise InputError("no right summary of this pair stands before it", path=path, line=line)
+        if not known:
+            kind = row.type.removesuffix(" Error").lower() if row.label == "not_e" else RIGHT
+            twin = places[pair] if row.label == "not_e" else ""
+            items.append(Item(_summary(path, line, row, name), kind, twin=twin))
+    return items
+
+
+def _summary(path: Path, line: int, row: SummaryRow, name: str) -> Example:
+    """The document is one passage, as someone has it who asks for a summary."""
+    wrong = row.label == "not_e" and row.hypothesis
+    labels = (Label(0, len(row.hypothesis)),) if wrong else ()
+    return _example(path, line, TASK, [row.premise], row.hypothesis, id=name, labels=labels)
+
+
 def _located(row: WiceRow, path: Path, line: int) -> tuple[tuple[int, int, bool], ...]:
     """The words of a claim that have a letter or a digit, with their places in it."""
     if len(row.claim_tokens) != len(row.non_supported_spans):
@@ -144,37 +214,65 @@ def _example(
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a set lies in the folder, and what reads it."""
+    """Where a set lies in the folder, what reads it, what is counted of it, and what takes so many."""
 
     file: str
     read: Callable[[Path], list[Item]]
+    unit: str
+    take: Callable[[Sequence[Item], int], list[Item]]
+
+
+def first_questions(items: Sequence[Item], count: int) -> list[Item]:
+    """Take the responses to the first questions (or pages)."""
+    sources = first_sources((item.example.source for item in items), count)
+    return [item for item in items if item.example.source in sources]
+
+
+def draw_responses(items: Sequence[Item], count: int) -> list[Item]:
+    """Draw responses, of each document as many, by a seed that makes the more contain the fewer."""
+    random, drawn = Random(0), Counter[str]()
+    order = list[tuple[int, int]]()
+    for k in random.sample(range(len(items)), len(items)):
+        source = items[k].example.source
+        order.append((drawn[source], k))
+        drawn[source] += 1
+    taken = sorted(k for _, k in sorted(order, key=lambda pair: pair[0])[:count])
+    return [items[k] for k in taken]
+
+
+def draw_twins(items: Sequence[Item], count: int) -> list[Item]:
+    """Draw faulty responses likewise, each with the right one that it was made of."""
+    drawn = draw_responses([item for item in items if item.twin], count)
+    names = {name for item in drawn for name in (item.example.id, item.twin)}
+    return [item for item in items if item.example.id in names]
 
 
 SETS = {
-    PAIRS: Source("pairs.jsonl", read_pairs),
-    HALUEVAL: Source("qa.jsonl", read_halueval),
-    WICE: Source("non_supported_tokens.dev.jsonl", read_wice),
+    PAIRS: Source("minimal_pairs/pairs.jsonl", read_pairs, "questions", first_questions),
+    HALUEVAL: Source("halueval_qa/qa.jsonl", read_halueval, "questions", first_questions),
+    WICE: Source("wice/non_supported_tokens.dev.jsonl", read_wice, "pages", first_questions),
+    SUMMEDITS: Source("claims/summedits.jsonl", read_summedits, "summaries", draw_responses),
+    BUMP: Source("claims/bump.jsonl", read_bump, "pairs", draw_twins),
 }
 
 
-def read_sets(folder: Path, limit: int | None = None) -> dict[str, list[Item]]:
-    """The sets that the folder has, by name, each with the responses to its first `limit` questions (of WiCE,
-    claims on so many pages).
+def read_sets(folder: Path, limits: Mapping[str, int | None] | None = None) -> dict[str, list[Item]]:
+    """The sets that the folder has, by name; with `limits`, those that it names, and of each so many of what
+    is counted of it.
 
     Raises `InputError` naming file, line and field for a malformed row, and where there is no set at all.
     """
     if not folder.is_dir():
         raise InputError("no such folder", path=folder)
     found = {}
-    for name, source in SETS.items():
-        path = folder / name / source.file
+    for name, limit in (dict.fromkeys(SETS) if limits is None else limits).items():
+        path = folder / SETS[name].file
         if path.exists():
-            items = source.read(path)
+            items = SETS[name].read(path)
             if not items:
                 raise InputError("no responses", path=path)
-            kept = first_sources((item.example.source for item in items), limit)
-            found[name] = [item for item in items if item.example.source in kept]
+            found[name] = items if limit is None else SETS[name].take(items, limit)
     if not found:
-        known = ", ".join(f"{name}/{source.file}" for name, source in SETS.items())
+        known = ", ".join(source.file for source in SETS.values())
         raise InputError(f"none of the sets is here ({known})", path=folder)
     return found

@@ -48,7 +48,7 @@ def main() -> None:
     "--data",
     required=True,
     type=_FOLDER,
-    help=f"Folder with {PAIRS}/{SETS[PAIRS].file}, and {PAIRS}/{EDITS} if there is one.",
+    help=f"Folder with {SETS[PAIRS].file}, and {PAIRS}/{EDITS} if there is one.",
 )
 @click.option("--out", required=True, type=_FOLDER, help=f"Folder of the page; scores are in its {RAW}/.")
 @click.option("--detector", default=BUNDLED, show_default=True, help="Name of a bundled one, or its folder.")
@@ -57,7 +57,7 @@ def main() -> None:
 def judge(data: Path, out: Path, detector: str, dtype: str, limit: int | None) -> None:
     """Judge the minimal pairs and their edited passages. A run that was killed resumes."""
     with exit_codes():
-        path = data / PAIRS / SETS[PAIRS].file
+        path = data / SETS[PAIRS].file
         items = read_pairs(path)
         sources = first_sources((item.example.source for item in items), limit)
         items = [item for item in items if item.example.source in sources]

@@ -188,11 +188,11 @@ def measure(scores: Sequence[Score]) -> dict[str, Any]:
         raise InputError(f"the set {scores[0].set} needs faulty answers and right ones")
     draws = Draws.of(scored.groups, RESAMPLES)
     by_way = {
-        way: intervals_of(draws.values(partial(_by_kind, scored, values)))
+        way: intervals_of(draws.values(partial(by_kind, scored, values)))
         for way, values in scored.ways.items()
     }
     flagged, above = scored.flagged, scored.above()
-    at_own = {} if flagged is None else intervals_of(draws.values(partial(_decided, scored, flagged)))
+    at_own = {} if flagged is None else intervals_of(draws.values(partial(decided, scored, flagged)))
     return {
         "questions": len(set(scored.groups.tolist())),
         "answers": len(scores),
@@ -228,7 +228,9 @@ def measure(scores: Sequence[Score]) -> dict[str, Any]:
     }
 
 
-def _by_kind(scored: Scored, values: Scores, weights: Scores) -> Values:
+def by_kind(scored: Scored, values: Scores, weights: Scores) -> Values:
+    """Under each of W weightings (W, R), what part is flagged of each kind of fault ("fault KIND") and of
+    right answers ("right KIND") where `RATE` of the reference are, and AUROC of each fault ("auroc KIND")."""
     flagged = weights * flagged_at(values, scored.reference, weights)
     results = Values()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -240,7 +242,8 @@ def _by_kind(scored: Scored, values: Scores, weights: Scores) -> Values:
     return results
 
 
-def _decided(scored: Scored, flagged: Flags, weights: Scores) -> Values:
+def decided(scored: Scored, flagged: Flags, weights: Scores) -> Values:
+    """The parts of what is `flagged` (R,), and balanced accuracy of each fault ("balanced KIND")."""
     results = Values()
     with np.errstate(divide="ignore", invalid="ignore"):
         alarms = (weights @ (flagged & scored.reference)) / (weights @ scored.reference)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,9 @@ from benchmarks.elsewhere.measures import (
     measure_pairs,
     measure_wice,
 )
-from benchmarks.elsewhere.sets import HALUEVAL, PAIRS, SETS, WICE, read_sets
+from benchmarks.elsewhere.sets import BUMP, HALUEVAL, PAIRS, RIGHT, SETS, SUMMEDITS, UNNAMED, WICE, read_sets
+from benchmarks.elsewhere.summaries import best_threshold, by_other_half, measure_summaries
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.reader.identity import ReaderIdentity
@@ -83,6 +86,24 @@ def claim(name: str, words: str, unsupported: Sequence[str] = ()) -> dict[str, A
     }
 
 
+def summary(place: str, response: str, label: str, type: str = "", group: str = "") -> dict[str, str]:
+    return {
+        "id": response,
+        "premise": f"(CNN){place} has a mast.\n\nIt is 30 metres high.",
+        "hypothesis": response,
+        "label": label,
+        "group": group or place,
+        "type": type,
+    }
+
+
+def copies(place: str, group: str, response: str, type: str) -> list[dict[str, str]]:
+    return [
+        summary(place, "The mast is 30 metres high .", "e", "reference", group),
+        summary(place, response, "not_e", type, group),
+    ]
+
+
 MINIATURE: dict[str, list[dict[str, Any]]] = {
     PAIRS: [*pairs_of("b1"), *pairs_of("b2"), *pairs_of("b3")],
     HALUEVAL: [
@@ -94,13 +115,26 @@ MINIATURE: dict[str, list[dict[str, Any]]] = {
         claim("Brel", "Its mast is 30 metres high ."),
         claim("Oden", "Oden has a mast .", ("Oden",)),
     ],
+    SUMMEDITS: [
+        summary("Brel", "Its mast is 30 metres high.", "e"),
+        summary("Brel", "Its mast is 45 metres high.", "not_e", "entity_modification"),
+        summary("Brel", "Oslo has a mast, not one.", "not_e", "antonym_swap|entity_modification"),
+        summary("Brel", "The masts fell.", "not_e"),
+        summary("Oden", "There is a mast.", "e", "entity_modification"),
+        summary("Oden", "There are twelve masts.", "not_e", "entity_modification"),
+    ],
+    BUMP: [
+        *copies("Brel", "bump1", "The mast is 45 metres high .", "Intrinsic Entity Error"),
+        *copies("Brel", "bump2", "The mast is 30 miles high .", "Intrinsic Entity"),
+        *copies("Oden", "bump1", "Twelve masts are there .", "Coreference"),
+    ],
 }
 
 
 def write(folder: Path, sets: dict[str, list[dict[str, Any]]]) -> Path:
     for name, rows in sets.items():
-        path = folder / name / SETS[name].file
-        path.parent.mkdir(parents=True)
+        path = folder / SETS[name].file
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 
@@ -122,6 +156,8 @@ def says(response: str, wrong: str | None) -> SimpleNamespace:
     return SimpleNamespace(
         probability=0.9 if wrong else 0.2,
         abstained=len(tokens) <= 2,
+        unlike=[SimpleNamespace(facet="surprise", decides=len(tokens) <= 2)],
+        read=None,
         spans=() if wrong is None else (SimpleNamespace(start=at, end=at + len(wrong)),),
         marks=SimpleNamespace(probabilities=np.where(inside, 0.8, 0.1)),
         encoded=SimpleNamespace(response_offsets=tuple(tokens)),
@@ -190,7 +226,41 @@ def test_the_sets_as_examples(data: Path) -> None:
     assert words == ["Brel", "has", "twelve", "masts"]
     assert [unsupported for *_, unsupported in first.words] == [False, False, True, True]
     assert len({item.example.source for item in sets[WICE]}) == 2  # two pages, of three claims
-    assert [len(items) for items in read_sets(data, 1).values()] == [5, 2, 2]
+    assert [len(items) for items in read_sets(data, dict.fromkeys(SETS, 1)).values()] == [5, 2, 2, 1, 2]
+
+
+def test_summaries_as_examples(data: Path) -> None:
+    sets = read_sets(data, {SUMMEDITS: None, BUMP: None})
+    edited, copied = sets.values()
+    assert [item.kinds for item in edited] == [
+        (RIGHT,),
+        ("entity changed",),
+        ("antonym", "entity changed"),
+        (UNNAMED,),
+        (RIGHT,),
+        ("entity changed",),
+    ]
+    assert edited[0].example.passages == ("(CNN)Brel has a mast.\n\nIt is 30 metres high.",)
+    assert [item.kind for item in copied] == [
+        RIGHT,
+        "intrinsic entity",
+        "intrinsic entity",
+        RIGHT,
+        "coreference",
+    ]
+    assert [item.twin for item in copied] == ["", *[copied[0].example.id] * 2, "", copied[3].example.id]
+    assert len({item.example.source for item in (*edited, *copied)}) == 2  # two documents
+
+
+def test_of_each_document_as_many_are_drawn(data: Path) -> None:
+    counts = []
+    for number in range(1, 7):
+        (drawn,) = read_sets(data, {SUMMEDITS: number}).values()
+        assert len(drawn) == number
+        counts.append(sorted(Counter(item.example.source for item in drawn).values()))
+    assert counts[:4] == [[1], [1, 1], [1, 2], [2, 2]]
+    (pairs,) = read_sets(data, {BUMP: 2}).values()
+    assert [item.kind == RIGHT for item in pairs] == [True, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -203,6 +273,9 @@ def test_the_sets_as_examples(data: Path) -> None:
         (HALUEVAL, {"question": None}, "question"),
         (WICE, {"non_supported_spans": [True]}, "non_supported_spans"),
         (WICE, {"claim": "Another."}, "claim_tokens"),
+        (SUMMEDITS, {"label": "c"}, "label"),
+        (SUMMEDITS, {"hypothesis": ""}, "response"),
+        (BUMP, {"label": "not_e"}, None),
     ],
 )
 def test_a_malformed_row_is_named(name: str, change: dict[str, Any], field: str, tmp_path: Path) -> None:
@@ -210,7 +283,7 @@ def test_a_malformed_row_is_named(name: str, change: dict[str, Any], field: str,
     data = write(tmp_path, {name: [first | change, *others]})
     with pytest.raises(InputError) as caught:
         read_sets(data)
-    assert (caught.value.path, caught.value.field) == (data / name / SETS[name].file, field)
+    assert (caught.value.path, caught.value.field) == (data / SETS[name].file, field)
     assert caught.value.line == (None if field == "kind" else 1)
 
 
@@ -282,6 +355,47 @@ def test_wice_by_hand(data: Path) -> None:
     assert found["lines"][OURS]["metrics"]["auroc"].value == 0.75
 
 
+def test_summaries_by_hand(data: Path) -> None:
+    found = measure_summaries(judged(StandIn(), data, SUMMEDITS))
+    assert (found["documents"], found["responses"], found["unsupported"]) == (2, 6, 4)
+    assert (found["unlike"], found["excerpts"], found["flagged"].value) == ({}, 0, 0)
+    assert found["lines"][OURS]["metrics"]["balanced_accuracy"].value == pytest.approx((3 / 4 + 1) / 2)
+    kinds = {one["kind"]: one for one in found["kinds"]}
+    assert {kind: one["responses"] for kind, one in kinds.items()} == {
+        "antonym": 1,
+        "entity changed": 3,
+        UNNAMED: 1,
+        ALL: 4,
+    }
+    assert [kinds[kind]["flagged"][OURS].value for kind in ("entity changed", UNNAMED, ALL)] == [1, 0, 0.75]
+    assert kinds["entity changed"]["flagged_by_default"].value == kinds["antonym"]["auroc"][OURS].value == 1
+    assert (kinds[ALL]["pairs"], kinds[ALL]["above"]) == (0, {})
+
+
+def test_copies_are_ranked_above_the_right_summary(data: Path) -> None:
+    kinds = {one["kind"]: one for one in measure_summaries(judged(StandIn(), data, BUMP))["kinds"]}
+    assert (kinds["intrinsic entity"]["pairs"], kinds[ALL]["pairs"]) == (2, 3)
+    assert kinds["intrinsic entity"]["above"][OURS].value == 0.75  # a tie is half
+    assert kinds["coreference"]["above"] == {
+        OURS: Interval(value=0.5, low=0.5, high=0.5),
+        LENGTH: Interval(value=0, low=0, high=0),
+        NOVEL: Interval(value=1, low=1, high=1),
+    }
+
+
+def test_a_threshold_is_chosen_on_the_other_half_of_the_documents() -> None:
+    values, labels = np.array([0.1, 0.4, 0.4, 0.6]), np.array([False, True, False, True])
+    assert best_threshold(values, labels) == 0.4
+    documents = np.repeat([f"d{k}" for k in range(20)], 2)
+    faulty = np.tile([False, True], 20)
+    assert by_other_half(np.where(faulty, 0.3, 0.2), faulty, documents).value == 1
+    # What tells the faulty one in a document and not across documents is worth little.
+    shifted = np.where(faulty, 0.01, 0.0) + np.repeat(np.arange(20.0), 2)
+    found = by_other_half(shifted, faulty, documents)
+    assert found.value == pytest.approx(0.5, abs=0.05)
+    assert by_other_half(values[:2], labels[:2], documents[:2]).value is None  # one document has no halves
+
+
 def test_a_detector_without_scores_of_tokens(data: Path) -> None:
     found = measure_wice(judged(StandIn(marks=False), data, WICE))
     assert list(found["words"]) == [NOVEL_WORD, PREVALENCE]
@@ -305,6 +419,7 @@ def test_a_page_of_all_sets(data: Path, tmp_path: Path, load: Load) -> None:
     assert found["command"] == "python -m benchmarks.elsewhere --data data --out out"
     page = (out / "README.md").read_text()
     assert "| wrong attribution |" not in page
+    assert "| entity changed | 3 | 100.0 % [100.0, 100.0] |" in page
     assert "| number | 3 | 100.0 % [100.0, 100.0] | 50.0 % [50.0, 50.0] |" in page
     assert str(tmp_path) not in page + (out / "results.json").read_text()
     for name in ("auroc", "kinds"):
@@ -315,10 +430,31 @@ def test_a_page_of_all_sets(data: Path, tmp_path: Path, load: Load) -> None:
         assert text not in page + (out / "results.json").read_text()
 
 
+def test_one_set_of_so_many(data: Path, tmp_path: Path, load: Load) -> None:
+    load()
+    found = json.loads(
+        run(
+            data, tmp_path / "out", "--json", "--set", "bump:2", "--set", SUMMEDITS, "--dtype", "bfloat16"
+        ).stdout
+    )
+    assert found["command"].endswith("--data data --out out --dtype bfloat16 --set bump:2 --set summedits")
+    assert found["limits"] == {BUMP: 2}
+    assert {name: one and one["responses"] for name, one in found["sets"].items()} == {
+        **dict.fromkeys((PAIRS, HALUEVAL, WICE)),
+        SUMMEDITS: 6,
+        BUMP: 4,
+    }
+    for wrong in ("bump:0", "bumps"):
+        assert (
+            CliRunner().invoke(command.main, ["--data", str(data), "--out", "o", "--set", wrong]).exit_code
+            == 2
+        )
+
+
 def test_a_set_that_is_missing_is_told(data: Path, tmp_path: Path, load: Load) -> None:
     load()
     (data / PAIRS / "pairs.jsonl").unlink()
-    (data / WICE / SETS[WICE].file).write_text(json.dumps(MINIATURE[WICE][0]))
+    (data / SETS[WICE].file).write_text(json.dumps(MINIATURE[WICE][0]))
     assert run(data, tmp_path / "out").exit_code == 0
     page = (tmp_path / "out" / "README.md").read_text()
     assert "`minimal_pairs`" in page
@@ -335,11 +471,13 @@ def test_a_killed_run_resumes_and_another_detector_is_refused(data: Path, tmp_pa
     assert [ids[0] for ids in killed.asked] == ["b1_faithful_1", "b2_faithful_1"]
     kept = json.loads((cache / f"{PAIRS}.json").read_text())["cells"]
     assert len(kept) == 10
-    assert set(next(iter(kept.values()))) == {"probability", "abstained", "spans", "tokens"}
+    assert set(next(iter(kept.values()))) == {
+        *("probability", "abstained", "unlike", "excerpt", "spans", "tokens", "seconds")
+    }
     again = load()
     command.benchmark(data, out, cache=cache)
     assert again.asked[0][0] == "b3_faithful_1"
-    assert len(again.asked) == 1 + 2 + 2  # prompts: one of the pairs, two questions, two subjects
+    assert len(again.asked) == 1 + 2 + 2 + 2 + 2  # prompts: one of the pairs, questions, subjects, documents
     last = load()
     command.benchmark(data, out, cache=cache)
     assert last.asked == []
