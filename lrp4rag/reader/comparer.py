@@ -9,6 +9,7 @@ learn from a source can be asked about it.
 from __future__ import annotations
 
 import importlib.util
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -127,10 +128,65 @@ class Network(nn.Module):
         return {name: value for name, value in self.named_parameters() if ".embeddings." not in name}
 
 
-class Comparer:
+class EntailmentModel(ABC):
+    """What reads pairs: the comparer, or a model in its place. It remembers the last pairs.
+
+    `seen` are hashes of the prompts that it learned from, and `digest` tells it from others.
+    """
+
+    def __init__(self, tokenizer: Any, seen: Iterable[str], digest: str) -> None:
+        self.tokenizer, self.seen, self.digest = tokenizer, frozenset(seen), digest
+        self._read: dict[tuple[Pair, tuple[int, ...]], Entailment] = {}
+
+    def __call__(self, pairs: Sequence[Pair], source: str | None = None) -> list[Entailment]:
+        """Read pairs; by the networks that did not learn from their `source`, if it is given."""
+        asked = self._asked(source)
+        with lock_of(self):
+            new = [pair for pair in dict.fromkeys(pairs) if (pair, asked) not in self._read]
+            fresh = dict(zip(new, self._entailments(new, asked), strict=True))
+            found = [fresh[pair] if pair in fresh else self._read[pair, asked] for pair in pairs]
+            self._read |= {(pair, asked): entailment for pair, entailment in fresh.items()}
+            while len(self._read) > KEPT:
+                del self._read[next(iter(self._read))]
+        return found
+
+    def forget(self) -> None:
+        """Forget the pairs that were read."""
+        with lock_of(self):
+            self._read.clear()
+
+    def _asked(self, source: str | None) -> tuple[int, ...]:
+        """Return the numbers of the networks that may read pairs of a source."""
+        return ()
+
+    @abstractmethod
+    def _encode(self, pair: Pair) -> EncodedPair:
+        """Cut a pair into tokens."""
+
+    @abstractmethod
+    def _entail(self, pairs: Sequence[EncodedPair], asked: tuple[int, ...]) -> list[Entailment]:
+        """Read a batch by some of the networks."""
+
+    def _entailments(self, pairs: Sequence[Pair], asked: tuple[int, ...]) -> list[Entailment]:
+        pieces = [(number, *piece) for number, pair in enumerate(pairs) for piece in _pieces(pair)]
+        encoded = [self._encode(piece) for _, _, piece in pieces]
+        order = sorted(range(len(pieces)), key=lambda number: len(encoded[number].ids))
+        found = dict[int, Entailment]()
+        for first in range(0, len(order), BATCH):
+            numbers = order[first : first + BATCH]
+            read = self._entail([encoded[number] for number in numbers], asked)
+            for number, entailment in zip(numbers, read, strict=True):
+                found[number] = replace(entailment, spans=entailment.spans + pieces[number][1])
+        parts: list[list[Entailment]] = [[] for _ in pairs]
+        for number, (pair, _, _) in enumerate(pieces):
+            parts[pair].append(found[number])
+        return [_joined(some) for some in parts]
+
+
+class Comparer(EntailmentModel):
     """Networks that read pairs, and the `learned` sources: the number of the network that learned from each.
 
-    `seen` are hashes of the prompts that it learned from, and `digest` is one of the file that it came from.
+    Its `digest` is one of the file that it came from.
     """
 
     def __init__(
@@ -141,9 +197,8 @@ class Comparer:
         seen: Iterable[str],
         digest: str,
     ) -> None:
-        self.networks, self.tokenizer, self.digest = tuple(networks), tokenizer, digest
-        self._learned, self.seen = learned, frozenset(seen)
-        self._read: dict[tuple[Pair, tuple[int, ...]], Entailment] = {}
+        super().__init__(tokenizer, seen, digest)
+        self.networks, self._learned = tuple(networks), learned
 
     @classmethod
     def load(cls, path: Path | None = None, dtype: torch.dtype = torch.float32) -> Self:
@@ -167,42 +222,22 @@ class Comparer:
             network.eval().requires_grad_(False)
         return cls(networks, tokenizer, record["learned"], record["seen"], str(record["digest"]))
 
-    def __call__(self, pairs: Sequence[Pair], source: str | None = None) -> list[Entailment]:
-        """Read pairs; by the networks that did not learn from their `source`, if it is given."""
-        asked = tuple(k for k in range(len(self.networks)) if self._learned.get(source or "") != k)
-        with lock_of(self):
-            new = [pair for pair in dict.fromkeys(pairs) if (pair, asked) not in self._read]
-            fresh = dict(zip(new, self._entailments(new, asked), strict=True))
-            found = [fresh[pair] if pair in fresh else self._read[pair, asked] for pair in pairs]
-            self._read |= {(pair, asked): entailment for pair, entailment in fresh.items()}
-            while len(self._read) > KEPT:
-                del self._read[next(iter(self._read))]
-        return found
+    def _asked(self, source: str | None) -> tuple[int, ...]:
+        return tuple(k for k in range(len(self.networks)) if self._learned.get(source or "") != k)
 
-    def forget(self) -> None:
-        """Forget the pairs that were read."""
-        with lock_of(self):
-            self._read.clear()
+    def _encode(self, pair: Pair) -> EncodedPair:
+        return encode_pair(self.tokenizer, pair)
 
-    def _entailments(self, pairs: Sequence[Pair], asked: tuple[int, ...]) -> list[Entailment]:
-        pieces = [(number, *piece) for number, pair in enumerate(pairs) for piece in _pieces(pair)]
-        encoded = [encode_pair(self.tokenizer, piece) for _, _, piece in pieces]
-        order = sorted(range(len(pieces)), key=lambda number: len(encoded[number].ids))
-        found = dict[int, Entailment]()
-        for first in range(0, len(order), BATCH):
-            numbers = order[first : first + BATCH]
-            batch = batch_of([encoded[number] for number in numbers])
-            with torch.inference_mode():
-                outputs = [self.networks[k](batch) for k in asked]
-            classes = torch.stack([torch.log_softmax(one, -1) for one, _ in outputs]).mean(0)
-            classes, words = torch.log_softmax(classes, -1), torch.stack([one for _, one in outputs]).mean(0)
-            for row, number in enumerate(numbers):
-                tokens, spans = encoded[number].tokens, encoded[number].spans + pieces[number][1]
-                found[number] = Entailment(classes[row].numpy(), spans, words[row].numpy()[tokens])
-        parts: list[list[Entailment]] = [[] for _ in pairs]
-        for number, (pair, _, _) in enumerate(pieces):
-            parts[pair].append(found[number])
-        return [_joined(some) for some in parts]
+    def _entail(self, pairs: Sequence[EncodedPair], asked: tuple[int, ...]) -> list[Entailment]:
+        batch = batch_of(pairs)
+        with torch.inference_mode():
+            outputs = [self.networks[k](batch) for k in asked]
+        classes = torch.stack([torch.log_softmax(one, -1) for one, _ in outputs]).mean(0)
+        classes, words = torch.log_softmax(classes, -1), torch.stack([one for _, one in outputs]).mean(0)
+        return [
+            Entailment(classes[row].numpy(), pair.spans, words[row].numpy()[pair.tokens])
+            for row, pair in enumerate(pairs)
+        ]
 
 
 def _pieces(pair: Pair) -> list[tuple[int, Pair]]:
