@@ -46,7 +46,6 @@ from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.reader.encoding import Encoded, Truncation, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.reader.words import NONE
@@ -295,19 +294,21 @@ class Detector:
         truncation: Truncation = "error",
         max_memory: int | None = None,
         prompt_bytes: int = 0,
+        comparer: str | Path | None = None,
     ) -> Self:
         """Return the bundled detector ("default") or one in a folder, with its reader.
 
         The reader is the one that it was trained with, by the name in its card, unless it is given: a hub
         id, a folder, or one that is loaded. With None, there is none: the bundled detector "text" compares
-        texts, in milliseconds, and sees less. `device` defaults to CUDA where there is one. Raises
+        texts, in milliseconds, and sees less. `device` defaults to CUDA where there is one. `comparer` is a
+        file of `lrp4rag calibrate`, whose model reads sentences in the place of the one in training. Raises
         `InputError` for what cannot be loaded or do not belong together.
         """
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
         name = NONE if reader is None else reader
         without = name == NONE or (isinstance(name, Reader) and not name.has_model)
-        model = Model.load(TEXT if detector == BUNDLED and without else detector)
+        model = Model.load(TEXT if detector == BUNDLED and without else detector, comparer, device)
         trained = model.card.reader
         if not isinstance(name, Reader):
             try:
@@ -353,7 +354,9 @@ class Detector:
     def versions(self) -> dict[str, str]:
         """What decisions name: the package's version, and hashes of the detector and of its reader."""
         card = self.card
+        replaced = self._fitted.replacement
         return {
+            **({} if replaced is None else {"comparer": replaced.digest[:16]}),
             "package": __version__,
             "detector": json_hash(card.model_dump(mode="json"))[:16],
             "reader": str(card.reader["digest"])[:16],
@@ -557,6 +560,7 @@ class Detector:
             with _timed(seconds, "read" if self.plain else "push"):
                 record = self._read(encoded, keep=rows)
                 record = replace(record, generator=None if generated else example.generator)
+                record = record if model is None else model.record_of(record)
             with _timed(seconds, "classify"):
                 if model is None:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
@@ -585,6 +589,7 @@ class Detector:
             "context": record.prompt and prompt.context(part, record),
             "excerpt": part.excerpt,
             "read": None if part.excerpt is None else part.excerpt.read,
+            "comparer": None if model is None or model.replacement is None else model.replacement.published,
             **shades,
         }
         return _Examined(judgement, gathered, details)
@@ -657,7 +662,7 @@ class Detector:
             judgement, shades = self._rows(verdict.judgement, seconds)
         kept = (
             *("example", "encoded", "reader", "generated", "composite", "target"),
-            *("context", "excerpt", "read"),
+            *("context", "excerpt", "read", "comparer"),
         )
         details = {name: getattr(verdict, name) for name in (*kept, "detector", "prevalence")}
         details |= {"seconds": seconds} | shades
@@ -751,8 +756,8 @@ class Detector:
                 self._leave()
                 self._plain.forget()
                 self._supposing.forget()
-                if self.model is not None and self.model.comparer:
-                    bundled_comparer().forget()
+                if self.model is not None and self.model.entailment is not None:
+                    self.model.entailment.forget()
                 self._long = None
 
     @contextmanager

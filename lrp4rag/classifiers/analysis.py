@@ -19,6 +19,7 @@ from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded
+from lrp4rag.reader.published import Published
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -30,7 +31,8 @@ class Analysis(Verdict):
     `seconds` says where time went, `generated` that the reader wrote the response. `judgement` and
     `evidence` are what the verdict was built of; `context` is what the response was compared with, where
     that was read. `encoded` is the prompt as it was read: of a long one the `excerpt`, whose way back to the
-    passages it has.
+    passages it has. `comparer` is the published one that read the sentences, None where the detector's own
+    did.
     """
 
     example: Example
@@ -46,6 +48,7 @@ class Analysis(Verdict):
     target: str
     context: Context | LongPrompt | None = None
     excerpt: Excerpt | None = None
+    comparer: Published | None = None
 
     def nearest_to(self, statement: str) -> Nearest | None:
         """Return the sentence of the passages that has most of the statement's words."""

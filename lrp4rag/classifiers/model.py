@@ -24,8 +24,9 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.replay import RelevanceReplay, Replay
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.reader.comparer import bundled_comparer
+from lrp4rag.reader.comparer import EntailmentModel, bundled_comparer
 from lrp4rag.reader.identity import reader_name
+from lrp4rag.reader.published import Calibration, PublishedComparer
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
 from lrp4rag.util.types import not_finite
@@ -49,6 +50,8 @@ class Model(ABC):
     _: KW_ONLY
     prevalence: float | None = None
     """The proportion of hallucinated responses that probabilities are meant for, if not the card's."""
+    replacement: PublishedComparer | None = None
+    """What reads sentences in the place of the comparer that it was trained with."""
 
     kinds: ClassVar[dict[str, type[Model]]] = {}
     """The subclasses, by their `kind`."""
@@ -111,7 +114,7 @@ class Model(ABC):
 
         Raises as `assess` does.
         """
-        record = _as_record(response)
+        record = self.record_of(response)
         judgement = self.judgement(record, self.assess(record))
         return judgement.verdict(Evidence(reasons=self.reasons(record, judgement)), Verdict)
 
@@ -131,7 +134,7 @@ class Model(ABC):
         Raises `InputError` for relevance of another reader, composite or target, or where signals that the
         model reads are missing, and `RelevanceError` where a number is NaN or Inf.
         """
-        record = _as_record(response)
+        record = self.record_of(response)
         arrays: dict[str, NDArray[Any]] = {}
         relevance = record.relevance
         if relevance is None or self.plain:
@@ -246,18 +249,47 @@ class Model(ABC):
 
     def require_comparer(self) -> None:
         """Raise `InputError` where the comparer that it reads is missing, or is another than in training."""
-        if self.comparer and self.comparer != bundled_comparer().digest:
+        if self.comparer and self.replacement is None and self.comparer != bundled_comparer().digest:
             raise InputError(
                 "the detector was trained with another comparer than this package has; train it again"
             )
+
+    @property
+    def entailment(self) -> EntailmentModel | None:
+        """What reads sentences, None where it reads no comparer."""
+        return self.replacement or (bundled_comparer() if self.comparer else None)
+
+    def with_comparer(self, path: str | Path, device: str | None = None) -> Self:
+        """Return the model with a published one in its comparer's place, by a file of `lrp4rag calibrate`.
+
+        Raises `InputError` for another file, other weights, and a detector that reads no comparer, or another
+        than the file is calibrated to.
+        """
+        if not self.comparer:
+            raise InputError("this detector reads no comparer; leave it out", field="comparer")
+        calibration = Calibration.read(path)
+        if calibration.comparer != self.comparer:
+            words = (
+                "it is calibrated to another comparer than the detector was trained with; calibrate it again"
+            )
+            raise InputError(words, path=path, field="comparer")
+        return replace(self, replacement=calibration.load(device))
+
+    def record_of(self, response: Input) -> Record:
+        """Return the record of a response, whose sentences the model's own comparer reads."""
+        record = response if isinstance(response, Record) else Record.of(response)
+        return record if record.comparer is self.replacement else replace(record, comparer=self.replacement)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder with the card (JSON) and what was learned (safetensors), whole or not at all."""
         return write_detector(folder, self.card, self.arrays())
 
     @staticmethod
-    def load(folder: str | Path = BUNDLED) -> Model:
-        """Read a detector folder, or the bundled one by name. Nothing is unpickled.
+    def load(
+        folder: str | Path = BUNDLED, comparer: str | Path | None = None, device: str | None = None
+    ) -> Model:
+        """Read a detector folder, or the bundled one by name. Nothing is unpickled. `comparer` and `device`
+        are those of `with_comparer`.
 
         Raises `InputError` for a missing or corrupt file, for another format or feature version, and where
         the comparer that it reads is not there.
@@ -276,6 +308,8 @@ class Model(ABC):
         ) as error:
             what = f"not a {card.input.kind.removesuffix('s')} detector: {first_line(error)}"
             raise InputError(what, path=path) from error
+        if comparer is not None:
+            model = model.with_comparer(comparer, device)
         model.require_comparer()  # before a reader is loaded
         return model
 
@@ -287,7 +321,3 @@ def require_embeddings(relevance: Relevance) -> None:
             f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
             "attribute with layer=0"
         )
-
-
-def _as_record(response: Input) -> Record:
-    return response if isinstance(response, Record) else Record.of(response)

@@ -27,6 +27,7 @@ SECTIONS = {
         "evaluate": LazyCommand(
             "lrp4rag.cli.evaluate", "Metrics on labelled responses; a gate against an earlier run."
         ),
+        "calibrate": LazyCommand("lrp4rag.cli.calibrate", "Let a published model stand in for the comparer."),
         "extract": LazyCommand("lrp4rag.cli.extract", "Compute relevance of responses into a store."),
         "store": LazyCommand("lrp4rag.cli.store", "Inspect, merge and export stores of what was extracted."),
         "corrupt": LazyCommand(

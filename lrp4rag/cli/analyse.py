@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from lrp4rag.cli.options import (
     reader_options,
 )
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.files import absolute_name, write_atomically
+from lrp4rag.util.files import write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json, tell
 from lrp4rag.util.text import one_line
 
@@ -195,7 +195,7 @@ def _open(choice: DetectorChoice, reader: ReaderChoice) -> Detector:
     from lrp4rag.judge import Detector
 
     choice = choice.beside(reader.reader_name)
-    model = choice.open()
+    model = choice.open(reader.device)
     if choice.estimates and model is not None:
         _ = model.assumed_prevalence  # what has none is refused before the expensive part
     return Detector(
@@ -273,7 +273,7 @@ def _plan(
     from lrp4rag.guard.policy import load_policy
 
     _ = choice.open()
-    named = replace(choice, detector_name=absolute_name(choice.detector_name))  # workers run in other folders
+    named = choice.for_workers()
     return Plan(
         partial(_open_in_worker, named, reader.for_workers()),
         None if policy_path == NO_POLICY else load_policy(policy_path),
@@ -285,7 +285,7 @@ def _plan(
 
 
 def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[Model | None, Reader]:
-    detector = choice.open()
+    detector = choice.open(reader.device)
     return detector, reader.framed_as(detector).open_in_worker(0)
 
 

@@ -122,14 +122,14 @@ def evaluate(
     policy = load_policy(policy_path)
     names = require_gated(gated)
     saved = None if baseline is None else read_saved(baseline)
-    detector = choice.beside(reader.reader_name).open()
+    detector = choice.beside(reader.reader_name).open(reader.device)
     if detector is None:
         raise InputError("evaluate needs a detector")
     examples = labelled(load_data(data, generator), data)
     if saved is not None:
         require_comparable(examples, saved)
     if not allow_seen:
-        refuse_seen(detector.card, examples, data)
+        refuse_seen(detector.card, examples, data, detector.replacement)
     date = None if date is None else date.replace(tzinfo=UTC)
     estimate = choice.estimates
     with engine.store_or_temporary(store) as folder:

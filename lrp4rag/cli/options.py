@@ -344,6 +344,7 @@ class DetectorChoice:
     operating_point: str | float | None
     false_positive_rate: float | None
     prevalence: str | None = None
+    comparer: Path | None = None
 
     @property
     def estimates(self) -> bool:
@@ -357,20 +358,30 @@ class DetectorChoice:
         bundled = (self.detector_name, reader_name) == (BUNDLED, NONE)
         return replace(self, detector_name=TEXT) if bundled else self
 
-    def open(self) -> Model | None:
+    def for_workers(self) -> DetectorChoice:
+        """Adapt the choice for a cluster's workers, which run in other folders."""
+        comparer = None if self.comparer is None else self.comparer.absolute()
+        return replace(self, detector_name=absolute_name(self.detector_name), comparer=comparer)
+
+    def open(self, device: str | None = None) -> Model | None:
         """Load the detector (None for "none") at the chosen threshold and prevalence; an estimated one is
-        set later."""
+        set later. A comparer in the place of its own is on the `device`."""
         if self.operating_point is not None and self.false_positive_rate is not None:
             raise InputError("--operating-point and --false-positive-rate both set the threshold; give one")
         wanted = self.false_positive_rate if self.operating_point is None else self.operating_point
         if self.detector_name == "none":
-            if wanted is not None or self.prevalence is not None:
-                what = "a prevalence" if wanted is None else "an operating point"
-                raise InputError(f"{what} needs a detector")
+            given = {
+                "an operating point": wanted,
+                "a prevalence": self.prevalence,
+                "a comparer": self.comparer,
+            }
+            for what, value in given.items():
+                if value is not None:
+                    raise InputError(f"{what} needs a detector")
             return None
         from lrp4rag.classifiers import Model
 
-        detector = Model.load(self.detector_name)
+        detector = Model.load(self.detector_name, self.comparer, device)
         if wanted is not None:
             detector = detector.at(wanted)
         return (
@@ -410,6 +421,12 @@ def detector_options(others: str = "") -> Decorator:
             help="The part of responses that are hallucinated where the detector is used, such as 0.1, or "
             "'estimate' from the responses given: probabilities shift, and the same responses are flagged "
             "(token detectors only).  [default: as in training]",
+        ),
+        advanced(
+            "--comparer",
+            type=PATH,
+            metavar="FILE",
+            help="A published model in the place of the comparer: a file of lrp4rag calibrate.",
         ),
     )
 

@@ -32,6 +32,7 @@ RESPONSE = "Partners are entitled to 4 weeks of paid parental leave."
     "--upstream", metavar="URL", help="OpenAI-compatible server that writes the answers: http://…/v1"
 )
 @click.option("--model", help="Model to ask the upstream for.  [default: the client's]")
+@click.option("--comparer", type=PATH, metavar="FILE", help="A file of lrp4rag calibrate.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: 8000]")
 @click.option("--check", is_flag=True, help="Say what would run, or what is wrong, and start nothing.")
 @click.option(
@@ -49,7 +50,7 @@ def serve(
     new_token: str | None,
     demo: bool,
     ray: bool,
-    **given: str | int | None,
+    **given: str | int | Path | None,
 ) -> None:
     """Stand between an application and its model: each sentence of an answer is judged before it is let out.
 

@@ -15,7 +15,7 @@ from lrp4rag.claims.words import content_words
 from lrp4rag.features.contrast import Context, Contrast, arrays_of, context_of, stored_contrasts
 from lrp4rag.features.entailment import pairs_of
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.reader.comparer import Entailment, bundled_comparer
+from lrp4rag.reader.comparer import Entailment, EntailmentModel, bundled_comparer
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.errors import InputError
 
@@ -30,7 +30,8 @@ class Record:
     `reader` identifies the reader. `generator` names the model that wrote the response, where known.
     `prompt` is what the response is compared with, and `scored` its claims, where they were just read;
     `source` is that of the response in data that is learned from, and `entailed` what a comparer that did not
-    learn from it made of the sentences; `groups` are features that were computed of it.
+    learn from it made of the sentences; `comparer` reads them in the bundled one's place. `groups` are
+    features that were computed of it.
     """
 
     encoded: Encoded
@@ -43,6 +44,7 @@ class Record:
     scored: tuple[Contrast, ...] | None = None
     source: str | None = None
     entailed: tuple[Entailment, ...] | None = None
+    comparer: EntailmentModel | None = None
     groups: dict[str, Values] = field(default_factory=dict, init=False)
     _similarities: dict[tuple[int, int], list[float]] = field(default_factory=dict, init=False, repr=False)
 
@@ -92,7 +94,7 @@ class Record:
                 raise InputError("what a comparer made of this response is of another one")
             return self.entailed
         pairs = pairs_of(self.context.compared, self.encoded.response, self.encoded.sentences)
-        return tuple(bundled_comparer()(pairs, self.source))
+        return tuple((self.comparer or bundled_comparer())(pairs, self.source))
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:

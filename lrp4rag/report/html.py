@@ -25,13 +25,13 @@ from lrp4rag.report.page import (
 from lrp4rag.report.record import record
 from lrp4rag.report.templates import encodable, html_template
 from lrp4rag.report.words import (
+    cautions,
     contradiction_words,
     figure_words,
     reader_words,
     rests_on,
     time_words,
     token_words,
-    unlike_words,
     verdict_words,
 )
 from lrp4rag.util.text import visible
@@ -92,7 +92,7 @@ def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[
     return {
         "headline": verdict_words(analysis),
         "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[analysis.hallucinated],
-        "unlike": unlike_words(analysis),
+        "unlike": cautions(analysis),
         "pieces": [piece for piece in pieces if piece[0]],
         "contradicted": [line for span in analysis.spans for line in contradiction_words(span)],
         "decision": None if decision is None else _decision(decision),

@@ -35,7 +35,8 @@ def record(
     `computed` are values that no passage has and that follow from those of one, at its `parts`; `read` are
     the passages of a long prompt of which sentences were read, null where all were read whole;
     `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
-    response, with what its checks found; null without one.
+    response, with what its checks found; null without one. `comparer` is the published model that read the
+    sentences (`name`, `revision`, and the hash of its `weights`), null where the detector's own did.
     """
     encoded = analysis.encoded
     return {
@@ -63,6 +64,7 @@ def record(
         "spans": [_span(span) for span in analysis.spans],
         "sentences": [_sentence(sentence) for sentence in analysis.sentences],
         "reader": dict(analysis.reader),
+        "comparer": None if analysis.comparer is None else asdict(analysis.comparer),
         "composite": analysis.composite,
         "target": analysis.target,
         "decision": None if decision is None else decision.record(),

@@ -16,13 +16,13 @@ from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.report.decision import Decision, decision_lines
 from lrp4rag.report.words import (
+    cautions,
     contradiction_words,
     figure_words,
     main_reasons,
     rests_on,
     time_words,
     token_words,
-    unlike_words,
     verdict_words,
 )
 from lrp4rag.util.text import one_line, visible
@@ -42,7 +42,7 @@ def render(
     parts: list[RenderableType] = [_Adaptive(lambda console, options: _headline(analysis, options))]
     if prevalence is not None:
         parts.append(Text(_prevalence_words(prevalence), style="dim"))
-    parts += [Text(line, style="yellow") for line in unlike_words(analysis)]
+    parts += [Text(line, style="yellow") for line in cautions(analysis)]
     parts += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
     if analysis.spans:
         parts.append(_spans(analysis))

@@ -15,8 +15,10 @@ from lrp4rag.util.text import one_line, visible
 
 if TYPE_CHECKING:
     from lrp4rag.claims.arithmetic import Computed
+    from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
     from lrp4rag.reader.encoding import Encoded
+    from lrp4rag.reader.published import Published
 
 REASONS = {
     "log-probability": "mean log-probability {} nats",
@@ -196,6 +198,19 @@ def figure_words(verdict: Verdict) -> str:
     relevance = "Relevance: how much more the passage speaks for its words than for those, in logits."
     attributed = any(contradiction.relevance is not None for contradiction in contradictions)
     return f"{margin} {relevance}" if attributed else margin if contradictions else ""
+
+
+def comparer_words(comparer: Published) -> str:
+    """Say which published model read the sentences."""
+    return (
+        f"sentences are compared by {comparer}, and the detector was trained with another comparer: the "
+        "figures of its card are not of this one"
+    )
+
+
+def cautions(analysis: Analysis) -> list[str]:
+    """Say what is unlike the training data, and which other comparer read the sentences."""
+    return unlike_words(analysis) + ([] if analysis.comparer is None else [comparer_words(analysis.comparer)])
 
 
 def unlike_words(verdict: Verdict) -> list[str]:

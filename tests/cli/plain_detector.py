@@ -19,10 +19,11 @@ TRAINED = 0.4
 THRESHOLD = 0.5
 
 
-def plain_detector(reader: Reader) -> TokenModel:
+def plain_detector(reader: Reader, group: str = "likelihoods", comparer: str = "") -> TokenModel:
     """Random weights, and a rule by which the tiny reader's responses are on both sides of the threshold. No
-    token by itself is suspect, so that a suspect sentence is marked whole."""
-    table = PlainTable(("likelihoods",), ())
+    token by itself is suspect, so that a suspect sentence is marked whole. `comparer` is the digest of the
+    one that another `group` of features is of."""
+    table = PlainTable((group,), ())
     columns = len(table.features)
     torch.manual_seed(0)
     weights = {name: 3 * array.numpy() for name, array in Perceptron(columns, HIDDEN).state_dict().items()}
@@ -35,7 +36,7 @@ def plain_detector(reader: Reader) -> TokenModel:
         weights=tuple(weighed.get(name, 0.0) for name in COLUMNS), offset=14.0, token_threshold=1.0
     )
     blocks = {"plain": table}
-    given = TokenInput(blocks=blocks, reading=rule)
+    given = TokenInput(blocks=blocks, reading=rule, comparer=comparer)
     card = card_of(
         reader.identity.as_dict(), given, classifier="tokens", threshold=THRESHOLD, prevalence=TRAINED
     )

@@ -18,6 +18,7 @@ from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
 from lrp4rag.guard.evaluation.result import Result
 from lrp4rag.guard.policy import Policy, assess
+from lrp4rag.reader.published import Published
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import ONCE, groups_of, labels_of
 from lrp4rag.training.localisation import CLASSIFIER, Localisation, localisation
@@ -39,7 +40,8 @@ class Evaluation:
 
     `abstained` has, by id, what of the rows without a verdict is unlike the training data. `metrics` judge
     them by their probability all the same; `judged` leaves them out, and is empty where there are none.
-    `threshold` and `prevalence` (None: as in training) are those that decided. `localisation` is of a token
+    `threshold` and `prevalence` (None: as in training) are those that decided, and `comparer` the published
+    one that read the sentences, None where the detector's own did. `localisation` is of a token
     detector, with controls that are cross-validated on these very rows, and None where there are too few
     sources for that. `results` are those of all examples, failed ones too, in their order.
     """
@@ -56,6 +58,7 @@ class Evaluation:
     prevalence: float | None = None
     localisation: Localisation | None = None
     results: tuple[Result, ...] = ()
+    comparer: Published | None = None
 
 
 def evaluate(
@@ -99,7 +102,7 @@ def evaluate(
         rows={name: int(part.sum()) for name, part in parts.items()},
         hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
         probabilities=dict(zip(verdicts, map(float, probabilities), strict=True)),
-        seen=len(seen_examples(detector.card, rows.examples)),
+        seen=len(seen_examples(detector.card, rows.examples, detector.replacement)),
         failures=failures,
         abstained=abstained,
         judged=measure({name: part & with_verdict for name, part in parts.items()}) if abstained else {},
@@ -107,6 +110,7 @@ def evaluate(
         prevalence=detector.prevalence,
         localisation=_localisation(assessments, rows, threshold, resamples),
         results=tuple(results),
+        comparer=detector.replacement.published if detector.replacement else None,
     )
 
 
@@ -122,7 +126,8 @@ def _judgements(
     records = stored_records(_rows_of(extraction, examples), detector.needs)
     for example, record in zip(examples, track(records, len(examples), "judging responses"), strict=True):
         try:
-            judgements[example] = detector.judgement(record, detector.assess(record))
+            read = detector.record_of(record)
+            judgements[example] = detector.judgement(read, detector.assess(read))
         except RelevanceError as error:
             failures[example.id] = str(error)
     if not judgements:

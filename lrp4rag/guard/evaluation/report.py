@@ -17,6 +17,7 @@ from lrp4rag.guard.evaluation.saved import EXAMPLES, FORMAT
 from lrp4rag.guard.policy.simulate import Share, outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.report.cards import metrics_table
 from lrp4rag.report.numbers import difference, number, with_interval
+from lrp4rag.report.words import comparer_words
 from lrp4rag.training.localisation import lines_record
 from lrp4rag.util.terminal import open_console
 from lrp4rag.util.text import one_line
@@ -73,6 +74,8 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
     }
     parts: list[RenderableType] = [metrics_table("Responses", rows)]
     parts.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
+    if evaluation.comparer is not None:
+        parts.append(Text(comparer_words(evaluation.comparer), style="yellow"))
     if evaluation.prevalence is not None:
         parts.append(Text(f"at a prevalence of {evaluation.prevalence:.3g}", style="dim"))
     if evaluation.abstained:

@@ -57,6 +57,7 @@ def made_with(
 ) -> dict[str, str | float | None]:
     """Collect what results depend on beside the examples. `name` is the detector's."""
     return {
+        **({} if evaluation.comparer is None else {"comparer": str(evaluation.comparer)}),
         "lrp4rag": package_versions()["lrp4rag"],
         "detector": Path(name).name,
         "detector_sha256": card.sha256,

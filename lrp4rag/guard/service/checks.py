@@ -12,6 +12,7 @@ from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import http_upstream
+from lrp4rag.report.words import comparer_words
 from lrp4rag.util.errors import InputError
 
 ANSWERS_IN = 10
@@ -20,11 +21,13 @@ ANSWERS_IN = 10
 
 def check(settings: Settings) -> Iterator[str]:
     """Lines that say what would run; no secret is among them. Raises `InputError` for what would not."""
-    fitted = Model.load(settings.detector)
+    fitted = Model.load(settings.detector, settings.comparer, settings.device)
     if not fitted.plain:
         raise InputError("this detector cannot read along: train one of plain passes", field="detector")
     card = fitted.card
     yield f"detector   {settings.detector}: {card.settings}, flags from {card.threshold:.3f}"
+    if fitted.replacement is not None:
+        yield f"comparer   {comparer_words(fitted.replacement.published)}"
     yield f"reader     {settings.reader or card.reader['name']}, {settings.dtype}"
     policy = settings.policy
     claims = policy.claims

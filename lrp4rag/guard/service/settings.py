@@ -40,6 +40,8 @@ class Settings(BaseSettings):
     detector: str = Field(default="default", description="A bundled detector, or the folder of one.")
     reader: str | None = None
     """Hub id or folder of the reader (default: the detector's)."""
+    comparer: Path | None = None
+    """A file of `lrp4rag calibrate`: a published model in the place of the detector's comparer."""
     device: str | None = Field(default=None, description="cpu, cuda, … (default: CUDA where there is one).")
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Precision of the reader."""

@@ -95,6 +95,7 @@ def load_detector(settings: Settings) -> Detector:
         device=settings.device,
         dtype=settings.dtype,
         prompt_bytes=settings.prompt_bytes,
+        comparer=settings.comparer,
     )
 
 
