@@ -124,11 +124,16 @@ class Scored:
         flags = flagged_at(self.ways[way], self.reference, np.ones((1, len(self.labels))))[0]
         return float(self.ways[way][flags].min()) if flags.any() else None
 
+    @property
+    def twins(self) -> NDArray[np.intp]:
+        """The number of the right answer that each was made of, (R,); -1 for none."""
+        rows = {score.id: row for row, score in enumerate(self.scores)}
+        return np.array([rows.get(score.copied_from, -1) for score in self.scores], dtype=np.intp)
+
     def above(self) -> dict[str, tuple[int, Metrics]]:
         """By kind and way, the part of faulty answers that score higher than the right answer that they were
         made of, and their number; a tie is half."""
-        rows = {score.id: row for row, score in enumerate(self.scores)}
-        twins = np.array([rows.get(score.copied_from or "", -1) for score in self.scores], dtype=np.intp)
+        twins = self.twins
         counts = dict[str, tuple[int, Metrics]]()
         for kind, mask in self.faults.items():
             copies = np.flatnonzero(mask & (twins >= 0))

@@ -6,7 +6,7 @@ are chosen on inner folds of the training rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -328,12 +328,28 @@ def cross_validate_tokens(
     keys: Mapping[str, Any] = MappingProxyType({}),
     jobs: int = 1,
 ) -> TokenPredictions:
-    """Predict every row by models of the fold that held it out (the first repeat of a protocol).
+    """Predict every row by models of the fold that held it out (the first repeat of a protocol); see
+    `score_folds`."""
+    folds = folds_of(tokens, protocol)
+    scores = score_folds(tokens, folds, protocol, cache=cache, keys=keys, jobs=jobs)
+    decided = (decide_fold(tokens, *fold, point) for fold in zip(folds, scores, strict=True))
+    return joined(decided, tokens)
+
+
+def score_folds(
+    tokens: Tokens,
+    folds: Sequence[Split],
+    protocol: Protocol,
+    *,
+    cache: Path | None = None,
+    keys: Mapping[str, Any] = MappingProxyType({}),
+    jobs: int = 1,
+) -> list[dict[str, BlockScores]]:
+    """Score tokens by each of their blocks and alarms in each of a protocol's `folds`.
 
     Blocks are scored in `jobs` processes. In a folder `cache`, scores are kept, so that a run that was killed
     resumes after its last; `keys` are of all that the features of each block depend on.
     """
-    folds = folds_of(tokens, protocol)
     if cache is not None:
         keys = {**keys, **{unit: rows.digest(tokens.groups) for unit, rows in tokens.faults.items()}}
     places: dict[tuple[int, str], Path | None] = {}
@@ -356,13 +372,10 @@ def cross_validate_tokens(
         if (path := places[k, name]) is not None:
             discard(path)
             write_tensors(path, KIND, {"outside": scored.outside, "judged": scored.judged}, name=path.stem)
-    results = []
-    for k, split in enumerate(folds):
-        by_block = {
-            name: kept for fold, name in places if fold == k and (kept := scores[fold, name]) is not None
-        }
-        results.append(decide_fold(tokens, split, by_block, point))
-    return joined(results, tokens)
+    return [
+        {name: kept for fold, name in places if fold == k and (kept := scores[fold, name]) is not None}
+        for k in range(len(folds))
+    ]
 
 
 def _kept(path: Path | None) -> BlockScores | None:

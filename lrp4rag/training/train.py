@@ -112,15 +112,21 @@ class TokenRecipe:
 
         Features and finished folds are kept in the store, so that a run that was killed resumes.
         """
-        cache, comparer = rows.store.folder / CACHE, reads_comparer(self.blocks.values())
-        if comparer:
+        cache = rows.store.folder / CACHE
+        if reads_comparer(self.blocks.values()):
             rows = replace(rows, entailments=entailments_of(rows.examples, cache, jobs))
-        tokens = tokens_on_disk(rows, cache, self.blocks, units=partial(units, entailed=comparer))
-        # A response that was changed is not as its generator wrote it.
-        generators = np.where(corpus.names == MADE, "", tokens.generators)
-        tokens = replace(tokens, sets=corpus.names, generators=generators)
+        tokens = self.tokens(rows, corpus, cache)
         keys = {name: key_of_block(rows, block) for name, block in self.blocks.items()}
         return _fitted(rows, corpus, tokens, self.blocks, resamples, jobs, cache=cache, keys=keys)
+
+    def tokens(self, rows: Rows, corpus: Corpus, cache: Path) -> Tokens:
+        """Read the features of the rows, which have their entailments where a block reads them, from a folder
+        `cache`; missing ones are computed first."""
+        entailed = reads_comparer(self.blocks.values())
+        tokens = tokens_on_disk(rows, cache, self.blocks, units=partial(units, entailed=entailed))
+        # A response that was changed is not as its generator wrote it.
+        generators = np.where(corpus.names == MADE, "", tokens.generators)
+        return replace(tokens, sets=corpus.names, generators=generators)
 
 
 @dataclass(frozen=True, slots=True)
