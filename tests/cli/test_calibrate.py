@@ -155,6 +155,14 @@ def test_a_models_name_is_refused_with_what_makes_a_file_of_it(
     assert "lrp4rag calibrate" in stderr
 
 
+def test_a_server_says_what_would_judge(run: Any, calibrated: Path, reads_comparer: Path, tmp_path: Path):
+    settings = tmp_path / "s.yaml"
+    settings.write_text(f"detector: {reads_comparer}\naudit: {tmp_path / 'a.db'}\n")
+    common = ["serve", "--config", settings, "--check", "--comparer"]
+    assert "published" in run(*common, calibrated).stdout
+    assert "lrp4rag calibrate" in run(*common, tmp_path / "nowhere.json", code=2).stderr
+
+
 def test_a_file_for_another_comparer_is_refused(calibrated: Path, tiny_reader: Reader):
     with pytest.raises(InputError, match="calibrated to another"):
         plain_detector(tiny_reader, "entailment", "d" * 64).with_comparer(calibrated)

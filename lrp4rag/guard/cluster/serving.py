@@ -171,6 +171,7 @@ def replica_settings(settings: Settings, share: Share) -> Settings:
         update={
             "audit": url.render_as_string(hide_password=False),
             "audit_key": settings.audit_key and settings.audit_key.absolute(),
+            "comparer": settings.comparer and settings.comparer.absolute(),
             "device": "cuda" if share.gpu else settings.device or "cpu",
             "detector": absolute_name(settings.detector),
             "reader": settings.reader and absolute_name(settings.reader),

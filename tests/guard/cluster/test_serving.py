@@ -69,11 +69,13 @@ def test_replicas_with_a_log_in_a_file_stay_on_its_machine() -> None:
 def test_what_replicas_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
-    given = Settings.load(None, audit="a.db", audit_key="a.key", detector="mine", reader="some/name")
+    names = {"detector": "mine", "reader": "some/name", "comparer": "c.json"}
+    given = Settings.load(None, audit="a.db", audit_key="a.key", **names)
     found = replica_settings(given, Share(2, 1, gpu=True))
     assert found.audit == f"sqlite:///{tmp_path}/a.db"
     assert (found.audit_key, found.device) == (tmp_path / "a.key", "cuda")
     assert (found.detector, found.reader) == (str(tmp_path / "mine"), "some/name")
+    assert found.comparer == tmp_path / "c.json"
     secret = Settings.load(None, audit="postgresql+psycopg://a:hunter2@b/c")
     assert replica_settings(secret, Share(2, 1, gpu=False)).audit == secret.audit
 
