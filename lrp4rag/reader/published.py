@@ -38,7 +38,7 @@ from lrp4rag.util.strict_json import read_record, require_seal
 from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Bounded, first_fault
 
-LONGEST = 1024
+LONGEST = 512
 """Tokens of a pair, at most, whatever the model's own limit."""
 CLOSE = 1e-3
 """What log odds of a contradiction are below those of no support, at least."""
@@ -173,7 +173,7 @@ class PublishedComparer(EntailmentModel):
         self._longest = min(tokenizer.model_max_length, LONGEST)
         if positions := getattr(config, "max_position_embeddings", None):
             # RoBERTa counts positions from behind that of its padding.
-            before = config.pad_token_id + 1 if "roberta" in config.model_type else 0
+            before = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
             self._longest = min(self._longest, positions - before)
 
     @classmethod
@@ -213,7 +213,9 @@ class PublishedComparer(EntailmentModel):
         if not tokenizer.is_fast or tokenizer.pad_token_id is None:
             raise InputError(f"the tokenizer of {shown} gives no character offsets, or pads nothing")
         config, place = model.config, absolute_name(name)
-        named = labels or [str(config.id2label[number]) for number in range(config.num_labels)]
+        named = labels or [
+            str(config.id2label.get(number, f"LABEL_{number}")) for number in range(config.num_labels)
+        ]
         revision = folder.name if folder.parent.name == "snapshots" else ""
         return cls(
             model.to(device).eval(),
@@ -237,6 +239,9 @@ class PublishedComparer(EntailmentModel):
             return_offsets_mapping=True,
             return_token_type_ids=True,
         )
+        rows = self.model.get_input_embeddings().weight.shape[0]
+        if max(found["input_ids"]) >= rows:
+            raise InputError(f"the tokenizer of '{self.published}' gives tokens that its model does not have")
         offsets = np.array(found["offset_mapping"], dtype=np.intp).reshape(-1, 2)
         of_claim = np.array([text == 1 for text in found.sequence_ids()]) & (offsets[:, 1] > offsets[:, 0])
         tokens = np.flatnonzero(of_claim)

@@ -26,11 +26,10 @@ def save_published(
     kept = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
     config = transformers.AutoConfig.for_model(
         family,
-        **{name: shape[name] for name in kept},
+        **{name: shape[name] for name in kept} | changes,
         **{"pad_token_id": 0, "max_position_embeddings": 64, "id2label": dict(enumerate(names))},
         **{"initializer_range": 0.3, "classifier_dropout": 0.0, "cls_token_id": 2, "sep_token_id": 3},
         **{"bos_token_id": 2, "eos_token_id": 3},
-        **changes,
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -170,6 +170,8 @@ def damage(folder: Path, what: str) -> Path:
         config["architectures"] = ["BertModel"]
     elif what == "heads":
         config["architectures"] = 3
+    elif what == "labels":
+        config["id2label"] = {"0": "entailment", "1": "neutral", "7": "contradiction"}
     elif what == "huge":
         config["hidden_size"] = 10**9
     elif what == "no tokenizer":
@@ -183,7 +185,8 @@ def damage(folder: Path, what: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "what", ["pickled", "cut", "head", "heads", "huge", "no tokenizer", "no config", "reader", "nowhere"]
+    "what",
+    ["pickled", "cut", "head", "heads", "huge", "labels", "no tokenizer", "no config", "reader", "nowhere"],
 )
 def test_what_is_no_published_comparer_is_refused(what: str, tmp_path: Path):
     folder = tmp_path / "m"
@@ -200,6 +203,12 @@ def test_numbers_that_are_none_give_no_verdict(nli: Path):
     with torch.no_grad():
         comparer.model.classifier.weight.fill_(torch.nan)
     with pytest.raises(RelevanceError, match="NaN"):
+        comparer([PAIR])
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path):
+    comparer = load(save_published(tmp_path / "m", NLI, vocab_size=8))
+    with pytest.raises(InputError, match="tokenizer"):
         comparer([PAIR])
 
 
