@@ -8,6 +8,7 @@ the evidence would support what only it supposes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,9 @@ from lrp4rag.reader.weights import (
     weights_hash,
 )
 from lrp4rag.util.errors import InputError, RelevanceError, first_line
-from lrp4rag.util.files import absolute_name
+from lrp4rag.util.files import absolute_name, write_atomically
 from lrp4rag.util.hashes import json_hash
-from lrp4rag.util.strict_json import read_record, require_seal
+from lrp4rag.util.strict_json import read_record, require_seal, sealed
 from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Bounded, first_fault
 
@@ -126,6 +127,11 @@ class Calibration(_Frozen):
             raise InputError(f"not {what}: {fault}; {HOW}", path=path, field=field) from error
         require_seal(record, path, "the calibration")
         return calibration
+
+    def write(self, path: Path) -> None:
+        """Write the file, atomically."""
+        record = sealed(self.model_dump(mode="json", exclude={"sha256"}))
+        write_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
     def load(self, device: str | None = None) -> PublishedComparer:
         """Load the model; raises `InputError` where it is not there, or is another than was calibrated."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,17 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import Sigmoid, grouped_folds
-from lrp4rag.classifiers.card import Metrics
-from lrp4rag.reader.comparer import Entailment, EntailmentModel
-from lrp4rag.reader.published import Scale, Scales
+from lrp4rag.classifiers.card import Metrics, package_versions
+from lrp4rag.reader.comparer import Entailment, EntailmentModel, bundled_comparer
+from lrp4rag.reader.published import Calibration, PublishedComparer, Scale, Scales
 from lrp4rag.training.comparer.check import FALSE_ALARMS, FEWEST
-from lrp4rag.training.comparer.pairs import LabelledPair
+from lrp4rag.training.comparer.pairs import LabelledPair, answer_pairs, distinct
 from lrp4rag.training.metrics import RESAMPLES, Draws, intervals_of, ratios, weighted_metrics
+from lrp4rag.training.sets import load_set
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.progress import track
 
-FOLDS = 5
+SET, FOLDS = "everyday", 5
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 READ: dict[str, Callable[[Entailment], float]] = {
@@ -31,6 +33,50 @@ READ: dict[str, Callable[[Entailment], float]] = {
 }
 """What each of `Scales` is of."""
 MEASURES = ("auroc", "balanced_accuracy", "ece")
+
+
+def calibrate(
+    name: str,
+    labels: Sequence[str] = (),
+    *,
+    every: int = 8,
+    device: str | None = None,
+    resamples: int = RESAMPLES,
+) -> Calibration:
+    """Put a model, by its hub id or folder, on the scale of the comparer that comes with the package, by the
+    sentences of answers to one in so many questions of `SET`. `labels` are as for `PublishedComparer.load`.
+
+    Raises `InputError` where the model or the comparer cannot be loaded, the model does not tell what is
+    wrong, and for too few questions.
+    """
+    model, bundled = PublishedComparer.load(name, labels, device), bundled_comparer()
+    examples = load_set(Path(SET))
+    sources = set(sorted({one.source for one in examples})[::every])
+    examples = [one for one in examples if one.source in sources]
+    pairs = distinct(answer_pairs(examples, SET))
+    own = log_odds_of(model, pairs, f"read by {model.published.name}")
+    others = log_odds_of(bundled, pairs, "read by the comparer")
+    metrics, kinds = figures(own, others, pairs, resamples)
+    return Calibration(
+        model=model.place,
+        revision=model.published.revision,
+        weights=model.published.weights,
+        settings=model.settings,
+        labels=model.labels,
+        comparer=bundled.digest,
+        scales=fit_scales(own, others, pairs),
+        seen=tuple(sorted({one.content_hash for one in examples})),
+        figures={
+            "set": SET,
+            "every": every,
+            "sources": len(sources),
+            "sentences": len(pairs),
+            "wrong": sum(one.wrong for one in pairs),
+            "metrics": metrics,
+            "kinds": kinds,
+        },
+        package=package_versions()["lrp4rag"],
+    )
 
 
 def log_odds_of(model: EntailmentModel, pairs: Sequence[LabelledPair], label: str) -> dict[str, Numbers]:
@@ -73,25 +119,28 @@ def figures(
     pairs: Sequence[LabelledPair],
     resamples: int = RESAMPLES,
 ) -> tuple[dict[str, Metrics], dict[str, Metrics]]:
-    """Return what is held out of each fold, with intervals over sources: metrics of sentences, faulty above
-    0, by the model as it is (`before`), on the comparer's scale (`after`), and by the comparer (`bundled`);
-    and of faults by kind the part above what 6 % of right sentences of other folds reach, by `model` and
-    `bundled`. Raises `InputError` for too few sources."""
+    """Return what is held out of each fold, with intervals over sources. Metrics of sentences, faulty above 0:
+    by the model as it is (`before`), on the comparer's scale (`after`), and by the comparer. Of faults by kind
+    the part above what 6 % of right sentences of other folds reach, by both. Raises `InputError` for too few
+    sources."""
     wrong, sources = np.array([one.wrong for one in pairs]), np.array([one.source for one in pairs])
     kinds = np.array([one.kind for one in pairs])
     model, bundled = own["unsupported"], others["unsupported"]
-    after, flagged = np.zeros(len(pairs)), {name: np.zeros(len(pairs), bool) for name in ("model", "bundled")}
+    after, flagged = (
+        np.zeros(len(pairs)),
+        {name: np.zeros(len(pairs), bool) for name in ("model", "the comparer")},
+    )
     for train, test in grouped_folds(wrong, sources, FOLDS, 0):
         some = [pairs[k] for k in train]
         scales = fit_scales(
             {n: a[train] for n, a in own.items()}, {n: a[train] for n, a in others.items()}, some
         )
         after[test] = scales.unsupported(model[test])
-        for scores, name in ((model, "model"), (bundled, "bundled")):
+        for scores, name in ((model, "model"), (bundled, "the comparer")):
             bar = np.quantile(scores[train][~wrong[train]], 1 - FALSE_ALARMS)
             flagged[name][test] = scores[test] > bar
     draws, metrics = Draws.of(sources, resamples), dict[str, Metrics]()
-    for name, scores in {"before": model, "after": after, "bundled": bundled}.items():
+    for name, scores in {"before": model, "after": after, "the comparer": bundled}.items():
         measure = partial(weighted_metrics, wrong, expit(scores), scores > 0)
         found = intervals_of(draws.values(measure))
         metrics[name] = {one: found[one] for one in MEASURES}

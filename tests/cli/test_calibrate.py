@@ -67,8 +67,8 @@ def calibrated(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("calibrated") / "c.json"
     words = Words(None, (), DIGEST)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lrp4rag.reader.comparer.bundled_comparer", lambda *_: words)
-        patch.setattr("lrp4rag.training.sets.load_set", lambda _: sentences())
+        patch.setattr("lrp4rag.training.calibrate.bundled_comparer", lambda *_: words)
+        patch.setattr("lrp4rag.training.calibrate.load_set", lambda _: sentences())
         common = ["calibrate", model, "--out", path, "--every", 1, "--bootstrap", 20, "--device", "cpu"]
         codes = []
         for names in (LABELS, LABELS[::-1]):
@@ -87,7 +87,7 @@ def test_the_file_has_what_is_needed_to_use_it_and_figures(calibrated: Path, mod
     assert Path(calibration.model) == model
     assert len(calibration.seen) == 40
     assert calibration.figures["sentences"] == 40
-    assert calibration.figures["metrics"].keys() == {"before", "after", "bundled"}
+    assert calibration.figures["metrics"].keys() == {"before", "after", "the comparer"}
     assert calibration.scales.unsupported.slope > 0
 
 

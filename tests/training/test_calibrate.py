@@ -66,13 +66,13 @@ def test_decisions_and_calibration_change_and_the_order_does_not():
     value = {name: {key: one.value or 0.0 for key, one in row.items()} for name, row in metrics.items()}
     assert value["before"]["balanced_accuracy"] < 0.6
     assert value["after"]["balanced_accuracy"] == pytest.approx(
-        value["bundled"]["balanced_accuracy"], abs=0.02
+        value["the comparer"]["balanced_accuracy"], abs=0.02
     )
     assert value["after"]["ece"] < value["before"]["ece"]
     assert value["after"]["auroc"] == pytest.approx(value["before"]["auroc"], abs=0.005)
     assert set(kinds) == {"number", "invention", "condition"}
     for row in kinds.values():
-        assert row["model"] == row["bundled"]  # the same order
+        assert row["model"] == row["the comparer"]  # the same order
         low, share, high = row["model"].low, row["model"].value, row["model"].high
         assert low is not None
         assert share is not None
