@@ -119,10 +119,10 @@ def figures(
     pairs: Sequence[LabelledPair],
     resamples: int = RESAMPLES,
 ) -> tuple[dict[str, Metrics], dict[str, Metrics]]:
-    """Return what is held out of each fold, with intervals over sources. Metrics of sentences, faulty above 0:
-    by the model as it is (`before`), on the comparer's scale (`after`), and by the comparer. Of faults by kind
-    the part above what 6 % of right sentences of other folds reach, by both. Raises `InputError` for too few
-    sources."""
+    """Return what is held out of each fold, with intervals over sources. Metrics of sentences, faulty above
+    0: by the model as it is (`before`), on the comparer's scale (`after`), and by the comparer. Of faults by
+    kind the part above what 6 % of right sentences of other folds reach, by both. Raises `InputError` for too
+    few sources."""
     wrong, sources = np.array([one.wrong for one in pairs]), np.array([one.source for one in pairs])
     kinds = np.array([one.kind for one in pairs])
     model, bundled = own["unsupported"], others["unsupported"]
