@@ -32,7 +32,7 @@ from lrp4rag.reader.weights import (
     require_kernels,
     weights_hash,
 )
-from lrp4rag.util.errors import InputError, RelevanceError, first_line
+from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.files import absolute_name, write_atomically
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.strict_json import read_record, require_seal, sealed
@@ -116,7 +116,7 @@ class Calibration(_Frozen):
         try:
             record = read_record(path, what)
         except OSError as error:
-            words = f"cannot read {what}: {first_line(error)}; a model is calibrated first: {HOW}"
+            words = f"cannot read {what} ({error.strerror}), and a model's name is none; {HOW}"
             raise InputError(words, path=path) from error
         except InputError as error:
             raise InputError(f"{error.reason}; {HOW}", path=path) from error
