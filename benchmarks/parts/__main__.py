@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from lrp4rag.example import first_sources
 from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named, reads_comparer
 from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.report.markdown import Markdown
-from lrp4rag.report.numbers import difference, percent, with_interval
+from lrp4rag.report.numbers import percent, with_interval
 from lrp4rag.training.comparing import entailments_of
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.rows import Rows
@@ -127,8 +128,8 @@ def write(about: dict[str, Any], sets: dict[str, Any], out: Path) -> dict[str, A
             "interval": with_interval,
             "share": percent_interval,
             "percent": percent,
-            "signed": difference,
-            "points": points,
+            "adds": adds,
+            "points": partial(adds, scale=100, digits=1),
         },
         **about,
         ragtruth=sets[RAGTRUTH],
@@ -139,12 +140,15 @@ def write(about: dict[str, Any], sets: dict[str, Any], out: Path) -> dict[str, A
     return record
 
 
-def points(adds: Interval) -> Markdown:
-    """Percentage points with one decimal, bold where the interval is without 0; nothing for none."""
-    if adds.value is None or adds.low is None or adds.high is None:
+def adds(interval: Interval, *, scale: float = 1, digits: int = 3) -> Markdown:
+    """Write a difference, bold where its interval is without 0; nothing for none."""
+    if interval.value is None or interval.low is None or interval.high is None:
         return Markdown("")
-    text = f"{100 * adds.value:+.1f} [{100 * adds.low:+.1f}, {100 * adds.high:+.1f}]"
-    return Markdown(f"**{text}**" if adds.low > 0 or adds.high < 0 else text)
+    value, low, high = (
+        f"{scale * number:+.{digits}f}" for number in (interval.value, interval.low, interval.high)
+    )
+    text = f"{value} [{low}, {high}]"
+    return Markdown(f"**{text}**" if interval.low > 0 or interval.high < 0 else text)
 
 
 _FOLDER: Any = click.Path(path_type=Path, file_okay=False)

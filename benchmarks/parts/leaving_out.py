@@ -24,7 +24,7 @@ from lrp4rag.util.progress import track
 NOTHING = "nothing"
 """What the detector is called of which nothing is left out."""
 ALARMS, COMPARED = "all alarms", "contradicted values"
-IN_ALARMS, COMPARER = "comparer, in the alarms", "comparer"
+IN_ALARMS, COMPARER = "comparer in the alarms", "comparer"
 NAMES = "parts"
 """The cell that says which parts there are."""
 

@@ -27,6 +27,7 @@ from benchmarks.parts.leaving_out import (
     without_group,
 )
 from benchmarks.parts.measures import measure
+from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.entailment import OF_ALARMS
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.training import token_folds
@@ -157,6 +158,19 @@ def test_what_a_part_adds_by_hand() -> None:
     assert 0 < without["auroc"]["adds"].low < 0.25 < without["auroc"]["adds"].high
     adds = {kind: one["adds"].value for kind, one in without["flagged"].items()}
     assert adds == {"negation": 1, "number": 0, "all": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        ((0.02, 0.01, 0.03), "**+0.020 [+0.010, +0.030]**"),
+        ((0.02, -0.01, 0.03), "+0.020 [-0.010, +0.030]"),
+        ((None, None, None), ""),
+    ],
+)
+def test_differences_without_0_are_bold(interval: tuple[Any, Any, Any], text: str) -> None:
+    value, low, high = interval
+    assert command.adds(Interval(value=value, low=low, high=high)) == text
 
 
 def test_a_page_from_a_store(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
