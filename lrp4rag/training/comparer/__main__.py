@@ -13,6 +13,7 @@ from lrp4rag.reader.comparer import new_network, save_comparer
 from lrp4rag.training.comparer.claims import read_claims, read_measured
 from lrp4rag.training.comparer.learning import ANNOTATED, NETWORKS, Course, half_of, learn, network_at
 from lrp4rag.training.comparer.pairs import answer_pairs, distinct
+from lrp4rag.training.comparer.rules import by_rules
 from lrp4rag.training.sets import SETS, load_set
 from lrp4rag.training.train import labelled
 from lrp4rag.util.errors import LRP4RAGError
@@ -54,6 +55,8 @@ def run(ragtruth: Path, claims: Path, out: Path, steps: int, device: str, minute
     sets[ANNOTATED] = load_examples(ragtruth)
     sets = {name: labelled(examples, name) for name, examples in sets.items()}
     answers = distinct(pair for name, examples in sets.items() for pair in answer_pairs(examples, name))
+    learned = {one.source: NETWORKS - 1 - half_of(one.source) for one in answers}
+    answers += list(by_rules(answers))
     say(f"{len(texts)} claims, {len(answers)} sentences of answers", err=True)
     at_once = 1 if device == "cuda" else NETWORKS
     seconds = math.inf if minutes is None else 60 * minutes * at_once / NETWORKS
@@ -63,7 +66,6 @@ def run(ragtruth: Path, claims: Path, out: Path, steps: int, device: str, minute
         delayed(learn)(number, texts, answers, measured, path, course) for number, path in enumerate(paths)
     )
     Parallel(n_jobs=at_once)(tasks)
-    learned = {one.source: NETWORKS - 1 - half_of(one.source) for one in answers}
     seen = {one.content_hash for examples in sets.values() for one in examples}
     save_comparer(out, [network_at(path) for path in paths], learned, seen)
     say(f"Written to {out}", err=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -145,7 +146,7 @@ def exchanged(one: LabelledPair, random: Random, names: Sequence[str]) -> Labell
     numbers = [
         found
         for found in _NUMBER.finditer(claim)
-        if claim.count(found[0]) == 1 and _alone(found[0]).search(premise)
+        if found.start() and claim.count(found[0]) == 1 and _alone(found[0]).search(premise)
     ]
     named = [
         found
@@ -169,8 +170,9 @@ def exchanged(one: LabelledPair, random: Random, names: Sequence[str]) -> Labell
         return None
     start, end = value.span()
     if random.random() < IN_EVIDENCE:
-        return LabelledPair(Pair(changed, "", claim), label, ((start, end),), one.source, "exchanged", kind)
-    pair = Pair(premise, "", claim[:start] + new + claim[end:])
+        pair = replace(one.pair, premise=changed)
+        return LabelledPair(pair, label, ((start, end),), one.source, "exchanged", kind)
+    pair = replace(one.pair, claim=claim[:start] + new + claim[end:])
     return LabelledPair(pair, label, ((start, start + len(new)),), one.source, "exchanged", kind)
 
 
