@@ -279,8 +279,9 @@ class Detector:
         self._flow: Flow | None = None
         self._replay: Replay | None = None
         # Two of them: with one, what is supposed would put other prompts out.
-        self._plain = PlainReplay(reader, prompt_bytes) if reader.has_model else TextReplay(reader)
-        self._supposing = PlainReplay(reader) if reader.has_model else TextReplay(reader)
+        texts = not reader.has_model or (model is not None and model.texts)
+        self._plain = TextReplay(reader) if texts else PlainReplay(reader, prompt_bytes)
+        self._supposing = TextReplay(reader) if texts else PlainReplay(reader)
         self._long: LongPrompt | None = None
 
     @classmethod
@@ -300,9 +301,10 @@ class Detector:
 
         The reader is the one that it was trained with, by the name in its card, unless it is given: a hub
         id, a folder, or one that is loaded. With None, there is none: the bundled detector "text" compares
-        texts, in milliseconds, and sees less. `device` defaults to CUDA where there is one. `comparer` is a
-        file of `lrp4rag calibrate`, whose model reads sentences in the place of the one in training. Raises
-        `InputError` for what cannot be loaded or do not belong together.
+        texts, and sees less. It also judges beside any reader that the bundled detector does not know, which
+        then shows what sentences rest on (`ExplainedVerdict.calibrated` is False). `device` defaults to CUDA
+        where there is one. `comparer` is a file of `lrp4rag calibrate`, whose model reads sentences in the
+        place of the one in training. Raises `InputError` for what cannot be loaded or do not belong together.
         """
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
@@ -316,7 +318,7 @@ class Detector:
                     trained["name"] if name == OF_CARD else str(name),
                     device=device,
                     dtype=dtype,
-                    chat_template=trained["chat_template"],
+                    chat_template=None if model.texts else trained["chat_template"],
                     max_memory=max_memory,
                 )
             except InputError as error:
@@ -325,6 +327,8 @@ class Detector:
                 raise
         else:
             reader = name
+        if detector == BUNDLED and not model.fits(reader.identity):
+            model, detector = Model.load(TEXT, comparer, device), TEXT
         return cls(
             model,
             reader,
@@ -590,6 +594,7 @@ class Detector:
             "excerpt": part.excerpt,
             "read": None if part.excerpt is None else part.excerpt.read,
             "comparer": None if model is None or model.replacement is None else model.replacement.published,
+            "calibrated": model is None or not (model.texts and self.reader.has_model),
             **shades,
         }
         return _Examined(judgement, gathered, details)
@@ -662,7 +667,7 @@ class Detector:
             judgement, shades = self._rows(verdict.judgement, seconds)
         kept = (
             *("example", "encoded", "reader", "generated", "composite", "target"),
-            *("context", "excerpt", "read", "comparer"),
+            *("context", "excerpt", "read", "comparer", "calibrated"),
         )
         details = {name: getattr(verdict, name) for name in (*kept, "detector", "prevalence")}
         details |= {"seconds": seconds} | shades

@@ -239,6 +239,27 @@ def test_what_is_no_example_is_named(detector: Detector, examples: Any, message:
         detector.judge_many(examples)
 
 
+def test_beside_a_reader_that_no_detector_knows_texts_are_compared(tiny_reader: Reader) -> None:
+    detector = Detector.load(reader=tiny_reader)
+    wrong = "The Marlow lighthouse is 58 metres tall. Fish is not sold nearby."
+    verdict = detector.judge("How tall is it?", PASSAGES, wrong)
+    alone = Detector.load(reader=None).judge("How tall is it?", PASSAGES, wrong)
+    assert verdict.probability == pytest.approx(alone.probability)
+    assert verdict.contradictions[0].instead == alone.contradictions[0].instead == "31 metres"
+    assert (verdict.calibrated, alone.calibrated) == (False, True)
+    row = verdict.to_dict()
+    assert row["calibrated"] is False
+    assert row["reader"]["name"] == tiny_reader.identity.name
+    # The reader shows what a suspect sentence rests on.
+    assert verdict.hallucinated
+    assert len(verdict.sentences[0].by_passage) == 2
+    assert alone.sentences[0].by_passage == ()
+    assert "not calibrated" in verdict.to_html()
+    with detector:
+        reading = detector.reading("How tall is it?", PASSAGES)
+        assert [*reading.feed(wrong + " "), *reading.end()][0].probability > verdict.threshold
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

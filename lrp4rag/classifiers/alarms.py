@@ -78,13 +78,18 @@ def units(record: Record, *, entailed: bool = False) -> Units:
     if not record.has_contrasts:
         return {}
     found: Units = {"values": value_rows(record), "sentences": sentence_rows(record)}
-    return {unit: with_entailments(record, rows) for unit, rows in found.items()} if entailed else found
+    return _entailed(record, found) if entailed else found
 
 
-def text_units(record: Record) -> Units:
-    """Compute the rows that text alone tells."""
+def text_units(record: Record, *, entailed: bool = False) -> Units:
+    """Compute the rows that text alone tells, with `entailed` what the comparer makes of them too."""
     compared = record.compared
-    return {"text values": comparison_rows(compared), "text sentences": text_rows(compared)}
+    found: Units = {"text values": comparison_rows(compared), "text sentences": text_rows(compared)}
+    return _entailed(record, found) if entailed else found
+
+
+def _entailed(record: Record, units: Units) -> Units:
+    return {unit: with_entailments(record, rows) for unit, rows in units.items()}
 
 
 @dataclass(frozen=True, eq=False)

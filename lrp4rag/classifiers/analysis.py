@@ -32,7 +32,8 @@ class Analysis(Verdict):
     `evidence` are what the verdict was built of; `context` is what the response was compared with, where
     that was read. `encoded` is the prompt as it was read: of a long one the `excerpt`, whose way back to the
     passages it has. `comparer` is the published one that read the sentences, None where the detector's own
-    did.
+    did. `calibrated` is False where the detector compares texts alone beside a reader of which it knows
+    nothing.
     """
 
     example: Example
@@ -49,6 +50,7 @@ class Analysis(Verdict):
     context: Context | LongPrompt | None = None
     excerpt: Excerpt | None = None
     comparer: Published | None = None
+    calibrated: bool = True
 
     def nearest_to(self, statement: str) -> Nearest | None:
         """Return the sentence of the passages that has most of the statement's words."""

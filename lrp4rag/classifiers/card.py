@@ -95,10 +95,23 @@ def compares(blocks: Mapping[str, Block], alarms: Mapping[str, Sequence[str]]) -
 
 
 class AlarmInput(ModelInput):
-    """The rule that decides (`reading`), and the features that each of its alarms reads."""
+    """The rule that decides (`reading`), the features that each of its alarms reads, and the digest of the
+    `comparer` that some features are of, "" for none."""
 
     reading: DecisionRule
     alarms: dict[str, tuple[str, ...]] = {}
+    comparer: str = ""
+
+    @property
+    def compares(self) -> bool:
+        """Whether it reads features of a comparer."""
+        return compares({}, self.alarms)
+
+    @model_validator(mode="after")
+    def _has_its_comparer(self) -> Self:
+        if bool(self.comparer) != self.compares:
+            raise ValueError("it has no comparer for its features, or one for none")
+        return self
 
     @model_validator(mode="after")
     def _has_a_rule_for_each(self) -> Self:
@@ -110,18 +123,14 @@ class AlarmInput(ModelInput):
 
 
 class TokenInput(AlarmInput):
-    """With alarms, the blocks of features that each token is scored by, and the digest of the `comparer` that
-    some features are of, "" for none."""
+    """With alarms, the blocks of features that each token is scored by."""
 
     kind: Literal["tokens"] = "tokens"
     blocks: dict[str, PlainTable | StateBlock]
-    comparer: str = ""
 
-    @model_validator(mode="after")
-    def _has_its_comparer(self) -> Self:
-        if bool(self.comparer) != compares(self.blocks, self.alarms):
-            raise ValueError("it has no comparer for its features, or one for none")
-        return self
+    @property
+    def compares(self) -> bool:
+        return compares(self.blocks, self.alarms)
 
     def words(self) -> str:
         return f"of tokens: {', '.join(self.blocks)}; a response's score is made of its highest"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.classifiers.card import Card
+from lrp4rag.classifiers.card import AlarmInput, Card
 from lrp4rag.classifiers.domain import unlike
 from lrp4rag.classifiers.folder import BUNDLED, read_detector, write_detector
 from lrp4rag.classifiers.operating import precision_at, threshold_at
@@ -25,7 +25,7 @@ from lrp4rag.features.replay import RelevanceReplay, Replay
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.comparer import EntailmentModel, bundled_comparer
-from lrp4rag.reader.identity import reader_name
+from lrp4rag.reader.identity import ReaderIdentity, reader_name
 from lrp4rag.reader.published import Calibration, PublishedComparer
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
@@ -58,6 +58,8 @@ class Model(ABC):
     kind: ClassVar[str]
     plain: ClassVar[bool] = False
     """Whether it reads what plain passes tell, and no relevance: outside of relevance mode."""
+    texts: ClassVar[bool] = False
+    """Whether it compares texts alone, beside any reader or none."""
     dtype_matters: ClassVar[bool] = False
     """Whether a reader in another dtype than in training deserves a warning."""
 
@@ -73,7 +75,11 @@ class Model(ABC):
     @property
     def comparer(self) -> str:
         """The digest of the comparer whose numbers it reads, "" for none."""
-        return ""
+        return self.card.input.comparer if isinstance(self.card.input, AlarmInput) else ""
+
+    def fits(self, reader: ReaderIdentity) -> bool:
+        """Say whether it judges what a reader tells: it was trained with that one, or reads texts alone."""
+        return self.texts or self.card.reader["digest"] == reader.as_dict()["digest"]
 
     @abstractmethod
     def score(self, record: Record) -> Assessment:
@@ -218,7 +224,8 @@ class Model(ABC):
     def require(
         self, reader: Mapping[str, Any], composite: str | None = None, target: str | None = None
     ) -> None:
-        """Refuse a reader, or relevance, that the model was not trained on; another dtype only warns."""
+        """Refuse a reader, or relevance, that the model was not trained on, unless it reads texts alone;
+        another dtype only warns."""
         trained = self.card.reader
         pairs = {
             name: (expected, actual)
@@ -228,7 +235,7 @@ class Model(ABC):
             )
             if actual is not None
         }
-        if trained["digest"] != reader["digest"]:
+        if not self.texts and trained["digest"] != reader["digest"]:
             pairs = {"reader": (reader_name(trained), reader_name(dict(reader))), **pairs}
         framing = (
             ""

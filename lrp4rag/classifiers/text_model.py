@@ -1,4 +1,4 @@
-"""`TextModel`: alarms that compare text only, without a reader."""
+"""`TextModel`: alarms that compare text only, beside any reader or none."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class TextModel(Model):
 
     kind: ClassVar[str] = "text"
     plain: ClassVar[bool] = True
+    texts: ClassVar[bool] = True
 
     @property
     def input(self) -> TextInput:
@@ -53,7 +54,7 @@ class TextModel(Model):
     def score(self, record: Record) -> Assessment:
         text, sentences, rule = record.encoded.response, record.encoded.sentences, self.input.reading
         passages, stating = record.context.passages, tuple(stating_of(text, sentences))
-        alarmed = Alarmed.of(self.alarms, text_units(record))
+        alarmed = self._alarmed(record)
         highest = {name: alarmed.by_sentence(name, len(sentences)) for name in self.alarms}
         claims = rule.claims(np.zeros((len(sentences), len(COLUMNS))), record.generator, highest)
         offsets = np.array(record.encoded.response_offsets).reshape(-1, 2)
@@ -99,11 +100,14 @@ class TextModel(Model):
         names = [name for name in ALARM_WORDS if name in self.alarms]
         if not silent or not names:  # most verdicts: nothing is scored again
             return ()
-        alarmed = Alarmed.of(self.alarms, text_units(record))
+        alarmed = self._alarmed(record)
         rule, count = self.input.reading.faults, len(judgement.spans)
         chances = np.array([rule.alarm(name, alarmed.by_sentence(name, count)) for name in names])
         most = [names[k] for k in chances.argmax(0)]
         return tuple(Reason(most[number], None, number, words=ALARM_WORDS[most[number]]) for number in silent)
+
+    def _alarmed(self, record: Record) -> Alarmed:
+        return Alarmed.of(self.alarms, text_units(record, entailed=bool(self.comparer)))
 
     def arrays(self) -> Arrays:
         return alarm_arrays(self.alarms)

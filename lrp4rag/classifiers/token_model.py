@@ -51,10 +51,6 @@ class TokenModel(Model):
     def needs(self) -> tuple[str, ...]:
         return (READING,)
 
-    @property
-    def comparer(self) -> str:
-        return self.input.comparer
-
     def score(self, record: Record) -> Assessment:
         numbers, rule = sentence_numbers(record), self.input.reading
         text, passages = record.encoded.response, record.context.passages

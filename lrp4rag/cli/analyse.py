@@ -194,13 +194,15 @@ def _here(
 def _open(choice: DetectorChoice, reader: ReaderChoice) -> Detector:
     from lrp4rag.judge import Detector
 
-    choice = choice.beside(reader.reader_name)
-    model = choice.open(reader.device)
-    if choice.estimates and model is not None:
-        _ = model.assumed_prevalence  # what has none is refused before the expensive part
+    def load(reader: ReaderChoice, model: Model | None) -> Reader:
+        if choice.estimates and model is not None:
+            _ = model.assumed_prevalence  # what has none is refused before the expensive part
+        return reader.open(model)
+
+    choice, model, opened = choice.with_reader(reader, load)
     return Detector(
         model,
-        reader.open(model),
+        opened,
         name=f"{choice.detector_name} ({model.card.classifier})" if model else None,
         composite=reader.composite,
         truncation=reader.truncate,
@@ -285,8 +287,11 @@ def _plan(
 
 
 def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[Model | None, Reader]:
-    detector = choice.open(reader.device)
-    return detector, reader.framed_as(detector).open_in_worker(0)
+    def load(reader: ReaderChoice, model: Model | None) -> Reader:
+        return reader.framed_as(model).open_in_worker(0)
+
+    _, model, opened = choice.with_reader(reader, load)
+    return model, opened
 
 
 def _on_cluster(

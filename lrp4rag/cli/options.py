@@ -234,13 +234,11 @@ class ReaderChoice:
 
     def open(self, detector: Model | None = None) -> Reader:
         """Load the reader, with the detector's chat framing unless the options name one; none for a detector
-        that needs none."""
+        that needs none and where none is named."""
         from lrp4rag.reader import load_reader
 
         framing = self.framed_as(detector).chat_template
-        needs_none = detector is not None and detector.card.reader["name"] == NONE
-        if needs_none and self.reader_name not in (NONE, DEFAULT_READER):
-            raise InputError("this detector compares texts only; leave the reader out", field="reader")
+        needs_none = detector is not None and detector.texts and self.reader_name in (NONE, DEFAULT_READER)
         if self.reader_name == NONE and detector is None:
             raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
         return load_reader(
@@ -253,7 +251,7 @@ class ReaderChoice:
 
     def framed_as(self, detector: Model | None) -> ReaderChoice:
         """Take the detector's chat framing, unless the options name one."""
-        if self.chat_template is not None or detector is None:
+        if self.chat_template is not None or detector is None or detector.texts:
             return self
         return replace(self, chat_template=detector.card.reader["chat_template"])
 
@@ -353,10 +351,25 @@ class DetectorChoice:
 
     def beside(self, reader_name: str) -> DetectorChoice:
         """Take the bundled detector that goes with the reader "none", where that is asked for."""
-        from lrp4rag.classifiers.folder import BUNDLED, TEXT
+        return self._of_texts() if (self.detector_name, reader_name) == ("default", NONE) else self
 
-        bundled = (self.detector_name, reader_name) == (BUNDLED, NONE)
-        return replace(self, detector_name=TEXT) if bundled else self
+    def with_reader(
+        self, reader: ReaderChoice, load: Callable[[ReaderChoice, Model | None], Reader]
+    ) -> tuple[DetectorChoice, Model | None, Reader]:
+        """Load the detector, and a reader that `load` opens for it: beside a reader that the bundled detector
+        does not know, the one that compares texts."""
+        choice = self.beside(reader.reader_name)
+        model = choice.open(reader.device)
+        opened = load(reader, model)
+        if choice.detector_name == "default" and model is not None and not model.fits(opened.identity):
+            choice = self._of_texts()
+            model = choice.open(reader.device)
+        return choice, model, opened
+
+    def _of_texts(self) -> DetectorChoice:
+        from lrp4rag.classifiers.folder import TEXT
+
+        return replace(self, detector_name=TEXT)
 
     def for_workers(self) -> DetectorChoice:
         """Adapt the choice for a cluster's workers, which run in other folders."""

@@ -60,7 +60,7 @@ class Settings:
     resampling: str | None
     resamples: int
 
-    def recipe(self) -> Recipe:
+    def recipe(self, store: Path | None) -> Recipe:
         """Return the recipe; raises `InputError` for settings that do not go together."""
         from lrp4rag.classifiers import Features
         from lrp4rag.classifiers.vectors import VECTORS
@@ -77,7 +77,7 @@ class Settings:
         if classifier == TEXT:
             if described or self.block:
                 raise InputError("block, vector, length and resampling are not for the classifier 'text'")
-            return TextRecipe()
+            return TextRecipe(store)
         if self.block:
             raise InputError(f"block is for the classifier 'tokens', not '{classifier}'")
         if self.more or self.no_pairs:
@@ -190,7 +190,7 @@ def train(
     check_target(out)  # before the expensive part
     if scores is not None:
         check_written(scores)
-    recipe = settings.recipe()
+    recipe = settings.recipe(store)
     if store is not None and (_within(out, store) or _within(store, out)):
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
     if store is None and recipe.needs:

@@ -37,6 +37,7 @@ def record(
     `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
     response, with what its checks found; null without one. `comparer` is the published model that read the
     sentences (`name`, `revision`, and the hash of its `weights`), null where the detector's own did.
+    `calibrated` is false where texts alone were compared, since no detector knows the reader.
     """
     encoded = analysis.encoded
     return {
@@ -65,6 +66,7 @@ def record(
         "sentences": [_sentence(sentence) for sentence in analysis.sentences],
         "reader": dict(analysis.reader),
         "comparer": None if analysis.comparer is None else asdict(analysis.comparer),
+        "calibrated": analysis.calibrated,
         "composite": analysis.composite,
         "target": analysis.target,
         "decision": None if decision is None else decision.record(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -208,9 +208,23 @@ def comparer_words(comparer: Published) -> str:
     )
 
 
+def uncalibrated_words(reader: Mapping[str, Any]) -> str:
+    """Say that a verdict is of texts alone, and how a reader gets a detector of its own."""
+    name = one_line(str(reader.get("name")), 100)
+    return (
+        f"not calibrated for the reader {name}: texts alone were compared, and it shows what sentences rest "
+        f"on; for a detector of its own: lrp4rag train DATA --reader {name} --store STORE --out FOLDER"
+    )
+
+
 def cautions(analysis: Analysis) -> list[str]:
-    """Say what is unlike the training data, and which other comparer read the sentences."""
-    return unlike_words(analysis) + ([] if analysis.comparer is None else [comparer_words(analysis.comparer)])
+    """Say what is unlike the training data, that the reader is, and which other comparer read the
+    sentences."""
+    return [
+        *unlike_words(analysis),
+        *([] if analysis.calibrated else [uncalibrated_words(analysis.reader)]),
+        *([] if analysis.comparer is None else [comparer_words(analysis.comparer)]),
+    ]
 
 
 def unlike_words(verdict: Verdict) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrp4rag.classifiers.card import Card, TokenInput
+from lrp4rag.classifiers.card import AlarmInput, Card
 from lrp4rag.example import Example
 from lrp4rag.reader.comparer import EntailmentModel, bundled_comparer
 from lrp4rag.util.errors import InputError
@@ -17,7 +17,7 @@ def seen_examples(
     """Return the examples whose question and passages the detector, or its comparer (by default the bundled
     one), was trained on."""
     sources = set(card.training.sources) if card.training else set()
-    if isinstance(card.input, TokenInput) and card.input.comparer:
+    if isinstance(card.input, AlarmInput) and card.input.comparer:
         sources |= (comparer or bundled_comparer()).seen
     return [example for example in examples if example.content_hash in sources]
 

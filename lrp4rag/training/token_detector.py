@@ -72,7 +72,7 @@ def fit_detector(
         details = {
             "classifier": TextModel.kind,
             "settings": ", ".join(alarms),
-            "input": TextInput(reading=fitted.rule, alarms=columns),
+            "input": TextInput(reading=fitted.rule, alarms=columns, comparer=comparer),
             "domain": ranges(rows.readings(), TEXT_FACETS),
             "selections": list(_selections(fitted.rule, seed, source, TEXT_FACETS)),
         }

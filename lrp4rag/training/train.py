@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -131,18 +133,24 @@ class TokenRecipe:
 
 @dataclass(frozen=True, slots=True)
 class TextRecipe:
-    """Alarms that compare the text of a response with the passages, without a reader."""
+    """Alarms that compare the text of a response with the passages, without a reader; what the comparer makes
+    of sentences is kept in a folder `store`, if there is one."""
 
+    store: Path | None = None
     needs: tuple[str, ...] = ()
 
     def require_enough(self, examples: Sequence[Example]) -> None:
-        """Raise `InputError` for too few sources to fold."""
+        """Raise `InputError` for too few sources to fold, and where the comparer is not there."""
+        bundled_comparer()
         TokenRecipe({}).require_enough(examples)
 
     def train(self, rows: Rows, corpus: Corpus, resamples: int, jobs: int) -> Trained:
         """Learn from the whole corpus, and judge its annotated rows and further sets."""
-        tokens = replace(tokens_of(rows, {}, units=text_units), sets=corpus.names)
-        return _fitted(rows, corpus, tokens, {}, resamples, jobs)
+        with nullcontext(self.store) if self.store else TemporaryDirectory() as folder:
+            entailments = entailments_of(rows.examples, Path(folder) / CACHE, jobs)
+        rows = replace(rows, entailments=entailments)
+        tokens = tokens_of(rows, {}, units=partial(text_units, entailed=True))
+        return _fitted(rows, corpus, replace(tokens, sets=corpus.names), {}, resamples, jobs)
 
 
 def _fitted(

@@ -23,6 +23,17 @@ def test_verdict_and_evidence_on_the_terminal(run, common, example_file):
         assert words in output
 
 
+def test_a_reader_that_no_detector_knows_is_judged_beside(run, reader_folder, example_file):
+    shown = run("analyse", example_file, "--reader", reader_folder).stdout
+    assert "not calibrated for the reader" in shown
+    row = json.loads(run("analyse", example_file, "--reader", reader_folder, "--json").stdout)
+    assert 0 <= row["probability"] <= 1
+    assert row["calibrated"] is False
+    alone = json.loads(run("analyse", example_file, "--reader", "none", "--json").stdout)
+    assert alone["probability"] == pytest.approx(row["probability"])
+    assert alone["calibrated"] is True
+
+
 def test_json_has_probability_spans_and_sentences(run, common, example_file):
     row = json.loads(run("analyse", example_file, *common, "--json").stdout)
     assert 0 <= row["probability"] <= 1

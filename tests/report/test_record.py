@@ -89,7 +89,7 @@ def test_the_record_has_everything_a_machine_needs():
         "id", "probability", "threshold", "hallucinated", "spans", "sentences", "reader", "composite",
         "target", "prompt_tokens", "response_tokens", "dropped", "generated", "response", "seconds",
         "abstained", "unlike", "reasons", "computed", "relevance_of", "generator_shift", "prevalence",
-        "decision", "read", "differences", "comparer",
+        "decision", "read", "differences", "comparer", "calibrated",
     }  # fmt: skip
     expected = {"id": "bridge-1", "probability": 0.78, "threshold": 0.5, "hallucinated": True}
     expected |= {"reader": READER, "response": RESPONSE, "response_tokens": 9, "dropped": 0}
