@@ -318,7 +318,7 @@ class Detector:
                     trained["name"] if name == OF_CARD else str(name),
                     device=device,
                     dtype=dtype,
-                    chat_template=None if model.texts else trained["chat_template"],
+                    chat_template=model.framing,
                     max_memory=max_memory,
                 )
             except InputError as error:

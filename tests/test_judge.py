@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -258,6 +260,20 @@ def test_beside_a_reader_that_no_detector_knows_texts_are_compared(tiny_reader: 
     with detector:
         reading = detector.reading("How tall is it?", PASSAGES)
         assert [*reading.feed(wrong + " "), *reading.end()][0].probability > verdict.threshold
+
+
+def test_a_base_model_without_a_chat_template_reads_the_raw_prompt(
+    reader_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(reader_folder, tmp_path / "base")
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("chat_template", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    detector = Detector.load(reader=folder, device="cpu")
+    assert not detector.reader.identity.chat_template
+    verdict = detector.judge("How tall is it?", PASSAGES, "It is 58 metres tall.")
+    assert (verdict.contradictions[0].instead, verdict.calibrated) == ("31 metres", False)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ WORD_LETTERS = 16
 HELD = 0.99
 """A range holds this part of the training responses, and is then made wider by the facet's slack."""
 _LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"\w+")
 _NO_WORD = re.compile(r"@|://|/\w[^/]*/|\d[A-Za-z]+\d")
 """In addresses, paths and codes."""
 
@@ -96,15 +97,14 @@ FACETS: dict[str, Facet] = {
 
 
 def _function_words(record: Record, ends: Numbers) -> Values:
-    """Of the words up to each end; a half where there are too few to tell. Letters without spaces between
-    them, as in Chinese, count as a word for each `WORD_LETTERS`."""
-    text, offsets = record.encoded.response, record.encoded.response_offsets
-    stops, known, words = stop_words(), np.zeros(len(offsets)), np.zeros(len(offsets))
-    for number, (start, end) in enumerate(offsets):
-        letters = len(_LETTER.findall(text, start, end))
-        words[number] = math.ceil(letters / WORD_LETTERS)
-        known[number] = text[start:end].lower() in stops
-    counts, found = np.cumsum(words)[ends - 1], np.cumsum(known)[ends - 1]
+    """Of the words up to each end, whatever the reader's tokens; a half where there are too few to tell.
+    Letters without spaces between them, as in Chinese, count as a word for each `WORD_LETTERS`."""
+    text, offsets, stops = record.encoded.response, record.encoded.response_offsets, stop_words()
+    some = list(_WORD.finditer(text))
+    words = np.cumsum([0, *(math.ceil(len(_LETTER.findall(one[0])) / WORD_LETTERS) for one in some)])
+    known = np.cumsum([0, *(one[0].lower() in stops for one in some)])
+    places = np.searchsorted([one.end() for one in some], [offsets[end - 1][1] for end in ends], "right")
+    counts, found = words[places], known[places]
     return np.where(counts >= FEWEST, (found + 1) / np.maximum(counts, 1), 0.5)
 
 

@@ -77,6 +77,12 @@ class Model(ABC):
         """The digest of the comparer whose numbers it reads, "" for none."""
         return self.card.input.comparer if isinstance(self.card.input, AlarmInput) else ""
 
+    @property
+    def framing(self) -> bool | None:
+        """The `chat_template` of its reader, as `load_reader` takes it: None for that of any reader, if it
+        has one."""
+        return None if self.texts or self.card.reader["chat_template"] else False
+
     def fits(self, reader: ReaderIdentity) -> bool:
         """Say whether it judges what a reader tells: it was trained with that one, or reads texts alone."""
         return self.texts or self.card.reader["digest"] == reader.as_dict()["digest"]

@@ -251,9 +251,9 @@ class ReaderChoice:
 
     def framed_as(self, detector: Model | None) -> ReaderChoice:
         """Take the detector's chat framing, unless the options name one."""
-        if self.chat_template is not None or detector is None or detector.texts:
+        if self.chat_template is not None or detector is None:
             return self
-        return replace(self, chat_template=detector.card.reader["chat_template"])
+        return replace(self, chat_template=detector.framing)
 
     def for_workers(self) -> ReaderChoice:
         """Adapt the choice for a cluster's workers, which run in other folders and see one GPU, or none."""

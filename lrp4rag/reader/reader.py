@@ -227,8 +227,9 @@ def load_reader(
     `device` defaults to CUDA where there is one; "auto" spreads the layers over all GPUs, main memory and,
     for what does not fit there, the model's files, from which they are loaded for each call. `max_memory`
     (bytes, of each GPU, or of the process without one) then bounds the memory of the weights.
-    `chat_template` None uses the chat template (see `Reader`). Raises `InputError` for an unknown model,
-    device or dtype; an architecture without relevance rules is refused later, by `relevance_mode`.
+    `chat_template` None uses the chat template where there is one (see `Reader`). Raises `InputError` for an
+    unknown model, device or dtype; an architecture without relevance rules is refused later, by
+    `relevance_mode`.
     """
     if name == NONE:
         return Reader(NoModel(), Words(), identity_of_none())
@@ -252,7 +253,7 @@ def load_reader(
     model.config.return_dict = True
     if not tokenizer.is_fast:
         raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
-    use_template = True if chat_template is None else chat_template
+    use_template = bool(tokenizer.chat_template) if chat_template is None else chat_template
     identity = ReaderIdentity(
         name=label_of(name),
         weights=weights_hash(folder),

@@ -137,11 +137,8 @@ def _which(number: int, verdict: Verdict) -> str:
 def reason_words(reason: Reason, verdict: Verdict) -> str:
     """Word a reason: sentence, feature and value, and the middle half of faithful sentences."""
     if reason.words or reason.value is None:
-        return (
-            f"{_which(reason.sentence, verdict)}: {reason.words}"
-            if reason.feature in ALARM_WORDS
-            else reason.words
-        )
+        bare = bool(reason.words) and reason.words == ALARM_WORDS.get(reason.feature)  # else it is worded
+        return f"{_which(reason.sentence, verdict)}: {reason.words}" if bare else reason.words
     percent = reason.feature in _PERCENT
     phrase = REASONS.get(reason.feature, f"{reason.feature} {{}}")
     words = phrase.format(reading(reason.value, percent=percent))

@@ -11,6 +11,7 @@ from lrp4rag.classifiers import Model, TextModel
 from lrp4rag.classifiers.alarms import TEXT_FAULTS
 from lrp4rag.example import Example, Label
 from lrp4rag.judge import Detector
+from lrp4rag.report.words import main_reasons
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import TextRecipe, train
 from lrp4rag.util.errors import InputError
@@ -77,6 +78,8 @@ def test_no_flag_is_without_a_reason(model: TextModel, tmp_path: Path) -> None:
     assert verdict.hallucinated
     told = {reason.sentence for reason in verdict.reasons if reason.words}
     assert told == {k for k, sentence in enumerate(verdict.sentences) if sentence.suspect}
+    lines = main_reasons(verdict, None)
+    assert {line.count("sentence 1: ") + line.count("sentence 2: ") for line in lines} == {1}
 
 
 def test_responses_are_judged_while_they_are_written(model: TextModel, tmp_path: Path) -> None:
