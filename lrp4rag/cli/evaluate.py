@@ -122,7 +122,7 @@ def evaluate(
     policy = load_policy(policy_path)
     names = require_gated(gated)
     saved = None if baseline is None else read_saved(baseline)
-    detector = choice.beside(reader.reader_name).open(reader.device)
+    detector = (choice := choice.beside(reader)).open(reader.device)
     if detector is None:
         raise InputError("evaluate needs a detector")
     examples = labelled(load_data(data, generator), data)

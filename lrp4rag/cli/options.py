@@ -21,6 +21,8 @@ from lrp4rag.util.text import one_line, without_secrets
 DEFAULT_READER = "smollm2-135m"
 NONE = "none"
 """The reader of a detector that compares texts only."""
+BUNDLED, TEXT = "default", "text"
+"""The detectors that come with the package."""
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Model
@@ -349,26 +351,26 @@ class DetectorChoice:
         """Whether the prevalence is estimated from the responses."""
         return self.prevalence == ESTIMATE
 
-    def beside(self, reader_name: str) -> DetectorChoice:
-        """Take the bundled detector that goes with the reader "none", where that is asked for."""
-        return self._of_texts() if (self.detector_name, reader_name) == ("default", NONE) else self
+    def beside(self, reader: ReaderChoice) -> DetectorChoice:
+        """Take the detector of texts in the place of the bundled one, beside a reader that it does not
+        know."""
+        bundled = self.detector_name == BUNDLED and reader.reader_name != DEFAULT_READER
+        return self.with_reader(reader, ReaderChoice.open)[0] if bundled else self
 
     def with_reader(
         self, reader: ReaderChoice, load: Callable[[ReaderChoice, Model | None], Reader]
     ) -> tuple[DetectorChoice, Model | None, Reader]:
-        """Load the detector, and a reader that `load` opens for it: beside a reader that the bundled detector
-        does not know, the one that compares texts."""
-        choice = self.beside(reader.reader_name)
+        """Load the detector, and a reader that `load` opens for it; return them, and the choice as `beside`
+        takes it."""
+        choice = self._of_texts() if (self.detector_name, reader.reader_name) == (BUNDLED, NONE) else self
         model = choice.open(reader.device)
         opened = load(reader, model)
-        if choice.detector_name == "default" and model is not None and not model.fits(opened.identity):
+        if choice.detector_name == BUNDLED and model is not None and not model.fits(opened.identity):
             choice = self._of_texts()
             model = choice.open(reader.device)
         return choice, model, opened
 
     def _of_texts(self) -> DetectorChoice:
-        from lrp4rag.classifiers.folder import TEXT
-
         return replace(self, detector_name=TEXT)
 
     def for_workers(self) -> DetectorChoice:
@@ -406,7 +408,7 @@ class DetectorChoice:
 
 def _detector(others: str = "") -> Decorator:
     help = f"A trained detector{others}."
-    return click.option("--detector", "detector_name", default="default", metavar="FOLDER", help=help)
+    return click.option("--detector", "detector_name", default=BUNDLED, metavar="FOLDER", help=help)
 
 
 def detector_options(others: str = "") -> Decorator:

@@ -173,8 +173,9 @@ def test_the_bundled_detector_is_no_worse_than_it_was_on_the_golden_examples() -
         assert one["probability"] == pytest.approx(known[one["id"]].probability, abs=0.05)
 
 
-@pytest.mark.parametrize("choice", [["--detector", "text"], ["--reader", "none"]])
-def test_a_detector_without_a_reader_is_evaluated(choice: list[str]) -> None:
+@pytest.mark.parametrize("choice", [["--detector", "text"], ["--reader", "none"], ["--reader"]])
+def test_a_detector_without_a_reader_is_evaluated(choice: list[str], reader_folder: Path) -> None:
+    choice = [*choice, str(reader_folder)] if choice == ["--reader"] else choice
     found = CliRunner().invoke(main, ["evaluate", str(EXAMPLES / "golden.jsonl"), *choice, "--json"])
     assert found.exit_code == 0, found.output
     record = json.loads(found.stdout)
