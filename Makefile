@@ -87,7 +87,7 @@ DETECTOR := lrp4rag/classifiers/bundled/default
 detector: $(VENV)/.installed ## train the bundled detector on RAGTruth, write its card, and measure it
 	$(BIN)/lrp4rag train $(RAGTRUTH) --more everyday --more-every 2 --pairs-every 12 --store $(STORES)/reading \
 		--dtype bfloat16 --workers 2 --scores $(STORES)/folds.jsonl --out $(DETECTOR)
-	$(BIN)/lrp4rag train $(RAGTRUTH) --classifier text --more everyday --more-every 2 --pairs-every 12 --out $(dir $(DETECTOR))text
+	$(BIN)/lrp4rag train $(RAGTRUTH) --classifier text --more everyday --more-every 2 --pairs-every 12 --store $(STORES)/reading --out $(dir $(DETECTOR))text
 	$(BIN)/lrp4rag card --markdown > docs/model-card.md
 	$(BIN)/lrp4rag card text --markdown > docs/model-card-text.md
 	$(BIN)/python -m benchmarks.judging --out docs/results/judging.json
