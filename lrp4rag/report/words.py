@@ -210,7 +210,7 @@ def uncalibrated_words(reader: Mapping[str, Any]) -> str:
     name = one_line(str(reader.get("name")), 100)
     return (
         f"not calibrated for the reader {name}: texts alone were compared, and it shows what sentences rest "
-        f"on; for a detector of its own: lrp4rag train DATA --reader {name} --store STORE --out FOLDER"
+        "on; for a detector of its own: lrp4rag train DATA --reader MODEL --store STORE --out FOLDER"
     )
 
 
