@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,7 @@ from lrp4rag.cli.inputs import data_files, load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
     GENERATOR,
+    NONE,
     PATH,
     PLACE,
     STORE_HELP,
@@ -31,6 +33,9 @@ from lrp4rag.cli.options import (
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.terminal import open_console, say, say_json
+
+if TYPE_CHECKING:
+    from lrp4rag.classifiers import Model
 
 WORSE = 4
 """The exit code where the gate fails."""
@@ -122,9 +127,7 @@ def evaluate(
     policy = load_policy(policy_path)
     names = require_gated(gated)
     saved = None if baseline is None else read_saved(baseline)
-    detector = (choice := choice.beside(reader)).open(reader.device)
-    if detector is None:
-        raise InputError("evaluate needs a detector")
+    choice, detector = _opened(choice, reader)
     examples = labelled(load_data(data, generator), data)
     if saved is not None:
         require_comparable(examples, saved)
@@ -158,3 +161,14 @@ def evaluate(
         write_atomically(out, written(record))
         say(f"wrote {out}", err=True)
     ctx.exit(WORSE if gate is not None and gate.failed else 0)
+
+
+def _opened(choice: DetectorChoice, reader: ReaderChoice) -> tuple[DetectorChoice, Model]:
+    """Load the detector that judges beside the reader, and say where that is not the one asked for."""
+    beside = choice.beside(reader)
+    detector = beside.open(reader.device)
+    if detector is None:
+        raise InputError("evaluate needs a detector")
+    if beside != choice and reader.reader_name != NONE:
+        say("the bundled detector does not know this reader: texts alone are compared", err=True)
+    return beside, detector

@@ -105,6 +105,7 @@ class Tally:
     probabilities: float = 0.0
     slowest: tuple[float, str] | None = None
     prevalence: float | None = None
+    calibrated: bool = True
 
     def add(self, row: dict[str, Any]) -> None:
         self.examples += 1
@@ -119,6 +120,7 @@ class Tally:
                 self.slowest = spent, str(row.get("id", "?"))
         if self.prevalence is None:
             self.prevalence = row.get("prevalence")
+        self.calibrated &= row.get("calibrated", True)
 
 
 def render_summary(tally: Tally) -> Text:
@@ -135,6 +137,8 @@ def render_summary(tally: Tally) -> Text:
         text.append(f", slowest {one_line(slowest, 40)} ({spent:.1f} s)")
     if tally.prevalence is not None:
         text.append(f"\n{_prevalence_words(tally.prevalence)}", style="dim")
+    if not tally.calibrated:
+        text.append("\nnot calibrated for this reader: texts alone were compared", style="yellow")
     return text
 
 

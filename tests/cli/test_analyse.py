@@ -34,6 +34,13 @@ def test_a_reader_that_no_detector_knows_is_judged_beside(run, reader_folder, ex
     assert alone["calibrated"] is True
 
 
+def test_a_summary_says_that_texts_alone_were_compared(run, reader_folder, tmp_path):
+    data = write_jsonl(examples(2), tmp_path / "d.jsonl")
+    assert "not calibrated" in run("analyse", data, "--reader", reader_folder).stdout
+    assert "not calibrated" in run("analyse", data, "--reader", reader_folder, "--json").stderr
+    assert "not calibrated" not in run("analyse", data, "--reader", "none").stdout
+
+
 def test_json_has_probability_spans_and_sentences(run, common, example_file):
     row = json.loads(run("analyse", example_file, *common, "--json").stdout)
     assert 0 <= row["probability"] <= 1

@@ -178,6 +178,7 @@ def test_a_detector_without_a_reader_is_evaluated(choice: list[str], reader_fold
     choice = [*choice, str(reader_folder)] if choice == ["--reader"] else choice
     found = CliRunner().invoke(main, ["evaluate", str(EXAMPLES / "golden.jsonl"), *choice, "--json"])
     assert found.exit_code == 0, found.output
+    assert ("texts alone" in found.stderr) == (str(reader_folder) in choice)
     record = json.loads(found.stdout)
     assert len(record["examples"]) == 12
     assert all(0 <= one["probability"] <= 1 for one in record["examples"])
