@@ -21,8 +21,7 @@ from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
-from lrp4rag.classifiers.folder import BUNDLED, TEXT
-from lrp4rag.classifiers.model import Model
+from lrp4rag.classifiers.model import Model, detector_beside
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import (
     Assessment,
@@ -309,8 +308,9 @@ class Detector:
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
         name = NONE if reader is None else reader
-        without = name == NONE or (isinstance(name, Reader) and not name.has_model)
-        model = Model.load(TEXT if detector == BUNDLED and without else detector, comparer, device)
+        if name != OF_CARD:
+            detector = detector_beside(detector, name if isinstance(name, Reader) else str(name))
+        model = Model.load(detector, comparer, device)
         trained = model.card.reader
         if not isinstance(name, Reader):
             try:
@@ -327,8 +327,6 @@ class Detector:
                 raise
         else:
             reader = name
-        if detector == BUNDLED and not model.fits(reader.identity):
-            model, detector = Model.load(TEXT, comparer, device), TEXT
         return cls(
             model,
             reader,

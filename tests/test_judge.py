@@ -262,6 +262,13 @@ def test_beside_a_reader_that_no_detector_knows_texts_are_compared(tiny_reader: 
         assert [*reading.feed(wrong + " "), *reading.end()][0].probability > verdict.threshold
 
 
+def test_the_weights_of_training_in_another_framing_are_refused(default_reader: Reader) -> None:
+    """Nobody chose to do without what the reader tells."""
+    raw = replace(default_reader.identity, chat_template=False, template="")
+    with pytest.raises(InputError, match="trained with reader"):
+        Detector.load(reader=replace(default_reader, identity=raw))
+
+
 def test_a_base_model_without_a_chat_template_reads_the_raw_prompt(
     reader_folder: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import AlarmInput, Card
 from lrp4rag.classifiers.domain import unlike
-from lrp4rag.classifiers.folder import BUNDLED, read_detector, write_detector
+from lrp4rag.classifiers.folder import BUNDLED, TEXT, read_detector, write_detector
 from lrp4rag.classifiers.operating import precision_at, threshold_at
 from lrp4rag.classifiers.prevalence import at_prevalence, check_prevalence, estimated_prevalence
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Reason, Verdict, shifted
@@ -25,9 +25,9 @@ from lrp4rag.features.replay import RelevanceReplay, Replay
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.comparer import EntailmentModel, bundled_comparer
-from lrp4rag.reader.identity import ReaderIdentity, reader_name
+from lrp4rag.reader.identity import reader_name
 from lrp4rag.reader.published import Calibration, PublishedComparer
-from lrp4rag.reader.reader import Reader
+from lrp4rag.reader.reader import Reader, reader_weights
 from lrp4rag.util.errors import InputError, LRP4RAGWarning, RelevanceError, first_line
 from lrp4rag.util.types import not_finite
 
@@ -82,10 +82,6 @@ class Model(ABC):
         """The `chat_template` of its reader, as `load_reader` takes it: None for that of any reader, if it
         has one."""
         return None if self.texts or self.card.reader["chat_template"] else False
-
-    def fits(self, reader: ReaderIdentity) -> bool:
-        """Say whether it judges what a reader tells: it was trained with that one, or reads texts alone."""
-        return self.texts or self.card.reader["digest"] == reader.as_dict()["digest"]
 
     @abstractmethod
     def score(self, record: Record) -> Assessment:
@@ -334,3 +330,13 @@ def require_embeddings(relevance: Relevance) -> None:
             f"a detector works on the embeddings' relevance, and this is of layer {relevance.layer}; "
             "attribute with layer=0"
         )
+
+
+def detector_beside(detector: str | Path, reader: str | Reader) -> str | Path:
+    """Return the detector that judges beside a reader: in the place of the bundled one, that of texts where
+    the reader has other weights than in training, or is none. Beside the same weights, `require` refuses
+    another framing or tokenizer: nobody chose to do without what the reader tells."""
+    if detector != BUNDLED:
+        return detector
+    weights = reader.identity.weights if isinstance(reader, Reader) else reader_weights(reader)
+    return BUNDLED if weights == Model.load(BUNDLED).card.reader["weights"] else TEXT

@@ -194,15 +194,13 @@ def _here(
 def _open(choice: DetectorChoice, reader: ReaderChoice) -> Detector:
     from lrp4rag.judge import Detector
 
-    def load(reader: ReaderChoice, model: Model | None) -> Reader:
-        if choice.estimates and model is not None:
-            _ = model.assumed_prevalence  # what has none is refused before the expensive part
-        return reader.open(model)
-
-    choice, model, opened = choice.with_reader(reader, load)
+    choice = choice.beside(reader)
+    model = choice.open(reader.device)
+    if choice.estimates and model is not None:
+        _ = model.assumed_prevalence  # what has none is refused before the expensive part
     return Detector(
         model,
-        opened,
+        reader.open(model),
         name=f"{choice.detector_name} ({model.card.classifier})" if model else None,
         composite=reader.composite,
         truncation=reader.truncate,
@@ -287,11 +285,8 @@ def _plan(
 
 
 def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[Model | None, Reader]:
-    def load(reader: ReaderChoice, model: Model | None) -> Reader:
-        return reader.framed_as(model).open_in_worker(0)
-
-    _, model, opened = choice.with_reader(reader, load)
-    return model, opened
+    model = choice.beside(reader).open(reader.device)
+    return model, reader.open(model)
 
 
 def _on_cluster(

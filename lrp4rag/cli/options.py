@@ -21,8 +21,8 @@ from lrp4rag.util.text import one_line, without_secrets
 DEFAULT_READER = "smollm2-135m"
 NONE = "none"
 """The reader of a detector that compares texts only."""
-BUNDLED, TEXT = "default", "text"
-"""The detectors that come with the package."""
+BUNDLED = "default"
+"""The detector that comes with the package."""
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Model
@@ -354,24 +354,11 @@ class DetectorChoice:
     def beside(self, reader: ReaderChoice) -> DetectorChoice:
         """Take the detector of texts in the place of the bundled one, beside a reader that it does not
         know."""
-        bundled = self.detector_name == BUNDLED and reader.reader_name != DEFAULT_READER
-        return self.with_reader(reader, ReaderChoice.open)[0] if bundled else self
+        if self.detector_name != BUNDLED or reader.reader_name == DEFAULT_READER:
+            return self
+        from lrp4rag.classifiers.model import detector_beside
 
-    def with_reader(
-        self, reader: ReaderChoice, load: Callable[[ReaderChoice, Model | None], Reader]
-    ) -> tuple[DetectorChoice, Model | None, Reader]:
-        """Load the detector, and a reader that `load` opens for it; return them, and the choice as `beside`
-        takes it."""
-        choice = self._of_texts() if (self.detector_name, reader.reader_name) == (BUNDLED, NONE) else self
-        model = choice.open(reader.device)
-        opened = load(reader, model)
-        if choice.detector_name == BUNDLED and model is not None and not model.fits(opened.identity):
-            choice = self._of_texts()
-            model = choice.open(reader.device)
-        return choice, model, opened
-
-    def _of_texts(self) -> DetectorChoice:
-        return replace(self, detector_name=TEXT)
+        return replace(self, detector_name=str(detector_beside(BUNDLED, reader.reader_name)))
 
     def for_workers(self) -> DetectorChoice:
         """Adapt the choice for a cluster's workers, which run in other folders."""

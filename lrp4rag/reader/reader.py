@@ -267,6 +267,12 @@ def load_reader(
     return Reader((model if device == AUTO else model.to(device)).eval(), tokenizer, identity)
 
 
+def reader_weights(name: str) -> str:
+    """Return the hash of weights in the identity of a reader, by a name as `load_reader` takes it, without
+    loading it. Raises `InputError` for the name of none."""
+    return identity_of_none().weights if name == NONE else weights_hash(resolve(name))
+
+
 def _end_ids(model: Any, name: str) -> list[int] | None:
     """Return the tokens that end a response, from the model's file; raises `InputError` for values that are
     not tokens. A token outside the vocabulary ends nothing."""

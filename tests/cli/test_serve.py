@@ -49,6 +49,16 @@ def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
     assert "hunter2" not in found.output
 
 
+def test_a_check_says_what_judges_beside_a_reader(reader_folder: Path) -> None:
+    found = serve("--demo", f"reader={reader_folder}", "--check")
+    assert found.exit_code == 0, found.output
+    assert "detector   text:" in found.output
+    assert "texts alone" in found.output
+    assert "texts alone" not in serve("reader=none", "--check").output
+    assert "detector   default:" in serve("reader=smollm2-135m", "--check").output
+    assert serve("reader=nowhere", "--check").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -22,9 +22,9 @@ from lrp4rag import Detector
 from lrp4rag.classifiers import Model
 from lrp4rag.judge import analyse
 from lrp4rag.reader import DEFAULT_READER, Reader, encode, load_reader
-from lrp4rag.reader.reader import tokenizer_hash
+from lrp4rag.reader.reader import reader_weights, tokenizer_hash
 from lrp4rag.util.errors import InputError
-from tests.tiny import CHATML, bridge_example, tiny_tokenizer
+from tests.tiny import CHATML, bridge_example, save_tiny_gguf, tiny_tokenizer
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -182,6 +182,12 @@ def test_the_digest_differs_with_the_use_of_the_chat_template(copied: Path) -> N
     assert load(copied, chat_template=False).identity.digest == raw.digest
     assert str(identity) == f"copy (chat template, {identity.digest})"
     assert "raw prompt" in str(raw)
+
+
+@pytest.mark.parametrize("name", ["folder", "tiny.gguf", "none"])
+def test_weights_are_hashed_without_loading_them(name: str, reader_folder: Path, tmp_path: Path) -> None:
+    place = {"folder": str(reader_folder), "none": "none"}.get(name) or str(save_tiny_gguf(tmp_path / name))
+    assert reader_weights(place) == load_reader(place, device="cpu").identity.weights
 
 
 def test_the_tokenizers_hash_depends_neither_on_how_it_was_stored_nor_on_its_use(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from sqlalchemy.engine import make_url
 
-from lrp4rag.classifiers.model import Model
+from lrp4rag.classifiers.model import Model, detector_beside
 from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import http_upstream
+from lrp4rag.reader.words import NONE
 from lrp4rag.report.words import comparer_words
 from lrp4rag.util.errors import InputError
 
@@ -21,14 +22,18 @@ ANSWERS_IN = 10
 
 def check(settings: Settings) -> Iterator[str]:
     """Lines that say what would run; no secret is among them. Raises `InputError` for what would not."""
-    fitted = Model.load(settings.detector, settings.comparer, settings.device)
+    detector = settings.detector
+    if settings.reader is not None:
+        detector = str(detector_beside(detector, settings.reader))
+    fitted = Model.load(detector, settings.comparer, settings.device)
     if not fitted.plain:
         raise InputError("this detector cannot read along: train one of plain passes", field="detector")
     card = fitted.card
-    yield f"detector   {settings.detector}: {card.settings}, flags from {card.threshold:.3f}"
+    yield f"detector   {detector}: {card.settings}, flags from {card.threshold:.3f}"
     if fitted.replacement is not None:
         yield f"comparer   {comparer_words(fitted.replacement.published)}"
-    yield f"reader     {settings.reader or card.reader['name']}, {settings.dtype}"
+    name, beside = settings.reader or card.reader["name"], ", beside which texts alone are compared"
+    yield f"reader     {name}, {settings.dtype}{beside if fitted.texts and name != NONE else ''}"
     policy = settings.policy
     claims = policy.claims
     yield (
