@@ -354,14 +354,13 @@ class Detector:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What decisions name: the package's version, and hashes of the detector and of its reader."""
-        card = self.card
+        """What decisions name: the package's version, and hashes of the detector and of the reader."""
         replaced = self._fitted.replacement
         return {
             **({} if replaced is None else {"comparer": replaced.digest[:16]}),
             "package": __version__,
-            "detector": json_hash(card.model_dump(mode="json"))[:16],
-            "reader": str(card.reader["digest"])[:16],
+            "detector": json_hash(self.card.model_dump(mode="json"))[:16],
+            "reader": self.reader.identity.digest,
         }
 
     @property

@@ -252,6 +252,7 @@ def test_beside_a_reader_that_no_detector_knows_texts_are_compared(tiny_reader: 
     row = verdict.to_dict()
     assert row["calibrated"] is False
     assert row["reader"]["name"] == tiny_reader.identity.name
+    assert detector.versions["reader"] == tiny_reader.identity.digest
     # The reader shows what a suspect sentence rests on.
     assert verdict.hallucinated
     assert len(verdict.sentences[0].by_passage) == 2
