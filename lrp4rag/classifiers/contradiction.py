@@ -117,6 +117,8 @@ def _contradiction(
     for occurrence, margin in _others(claim, scored, context, record):
         if stands and occurrence.similarity <= max(claim.support, FAR):
             continue  # what a passage says of something else contradicts nothing
+        if suspected and value.kind == "name" and occurrence.value.text in sentence:
+            continue  # the sentence names that one beside it
         if not claim.support and may_be_total(value, sentence, occurrence, context.passages, context.index):
             continue
         if suspected or margin > 0 or (not stands and occurrence.similarity >= ALIKE):

@@ -134,17 +134,16 @@ def test_the_library_judges_by_it_too(calibrated: Path, reads_comparer: Path, ti
     assert detector.versions["comparer"]
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["--detector", "text", "--reader", "none"], "reads no comparer"),
-        (["--detector", "none"], "needs a detector"),
-    ],
-)
-def test_what_compares_nothing_takes_none(
-    run: Any, calibrated: Path, example_file: Path, given: list[str], words: str
+def test_evidence_without_a_verdict_takes_none(run: Any, calibrated: Path, example_file: Path):
+    given = ["--comparer", calibrated, "--detector", "none"]
+    assert "needs a detector" in run("analyse", example_file, *given, code=2).stderr
+
+
+def test_a_detector_that_reads_no_comparer_takes_none(
+    run: Any, calibrated: Path, example_file: Path, detector: Path, reader_folder: Path
 ):
-    assert words in run("analyse", example_file, "--comparer", calibrated, *given, code=2).stderr
+    given = ["--comparer", calibrated, "--detector", detector, "--reader", reader_folder]
+    assert "reads no comparer" in run("analyse", example_file, *given, code=2).stderr
 
 
 def test_a_models_name_is_refused_with_what_makes_a_file_of_it(
