@@ -100,7 +100,6 @@ def test_bad_usage(run, reader_folder, example_file, tmp_path, words, message):
         "analyse {example}",
         "route {example}",
         "generate {example} --judge",
-        "evaluate {labelled}",
         "attribute {example}",
     ],
 )
@@ -114,8 +113,7 @@ def test_an_unsupported_architecture_is_told_before_anything_else(run, example_f
     with torch.no_grad():
         GPT2LMHeadModel(config).save_pretrained(tmp_path / "gpt2")
     tokenizer.save_pretrained(tmp_path / "gpt2")
-    labelled = write_jsonl(examples(4), tmp_path / "labelled.jsonl")
-    given = (word.format(example=example_file, labelled=labelled) for word in words.split())
+    given = (word.format(example=example_file) for word in words.split())
     stderr = run(*given, "--reader", tmp_path / "gpt2", code=2).stderr
     assert stderr.startswith("Error: unsupported architecture 'GPT2LMHeadModel'; supported: LlamaForCausalLM")
 
@@ -144,8 +142,11 @@ def test_messages_of_the_library_name_options_here(run, example_file, tmp_path):
 
     plain = save_tiny_reader(tmp_path / "raw", tokenizer=tiny_tokenizer(None))
     small = save_tiny_reader(tmp_path / "small", window=64)
-    for reader, option in ((plain, "--no-chat-template"), (small, "--truncate passages")):
-        stderr = run("attribute", example_file, "--reader", reader, code=2).stderr
+    for given, option in (
+        ((plain, "--chat-template"), "--no-chat-template"),
+        ((small,), "--truncate passages"),
+    ):
+        stderr = run("attribute", example_file, "--reader", *given, code=2).stderr
         assert f"({option})" in stderr
         assert "=" not in stderr
 
