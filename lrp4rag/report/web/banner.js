@@ -25,6 +25,7 @@
       el(level, { class: "done", tabindex: -1 }, whole ? "As a whole: " : "", title),
       el("p", { class: "reason" }, reason),
       undone && decision ? el("p", { class: "soft would" }, wouldWords(decision)) : null,
+      verdict?.calibrated === false ? el("p", { class: "soft" }, "The texts alone were compared: no detector was trained for this reader.") : null,
       unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((one) => el("li", {}, one))) : null,
       found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, foundWords(one))))) : null,
       Object.keys(told.unavailable ?? {}).map((name) => el("p", { class: "soft" }, `The check “${name}” did not finish.`)),
