@@ -19,7 +19,7 @@ from benchmarks.harness import seconds
 from lrp4rag.reader.comparer import Comparer, bundled_comparer
 from lrp4rag.training.comparer.check import FALSE_ALARMS, FEWEST
 from lrp4rag.training.comparer.claims import MEASURED, MOST, read_file, read_measured
-from lrp4rag.training.comparer.pairs import LabelledPair, distinct, pairs_of_answers
+from lrp4rag.training.comparer.pairs import LabelledPair, distinct, one_in, pairs_of_answers
 from lrp4rag.training.metrics import Draws, intervals_of, weighted_metrics
 from lrp4rag.training.sets import SETS, load_set
 from lrp4rag.util.progress import track
@@ -92,10 +92,7 @@ def main(claims: Path | None, every: int) -> Result:
         scored = Scored.of(comparer, pairs, "public claims")
         result["fever_symmetric"] = {"claims": len(pairs), **measure(scored)}
     for name in SETS:
-        examples = load_set(Path(name))
-        sources = set(sorted({one.source for one in examples})[::every])
-        chosen = [one for one in examples if one.source in sources]
-        pairs = list(distinct(pairs_of_answers(chosen, name)))
+        pairs = distinct(pairs_of_answers(one_in(load_set(Path(name)), every), name))
         scored = Scored.of(comparer, pairs, name)
         result[name] = {"sentences": len(pairs), **measure(scored), "kinds": by_kind(scored)}
         some = [one.pair for one in pairs[:TIMED]]

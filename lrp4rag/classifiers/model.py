@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.card import AlarmInput, Card
 from lrp4rag.classifiers.domain import unlike
-from lrp4rag.classifiers.folder import BUNDLED, TEXT, read_detector, write_detector
+from lrp4rag.classifiers.folder import BUNDLED, TEXT, load_card, read_detector, write_detector
 from lrp4rag.classifiers.operating import precision_at, threshold_at
 from lrp4rag.classifiers.prevalence import at_prevalence, check_prevalence, estimated_prevalence
 from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Reason, Verdict, shifted
@@ -339,4 +339,4 @@ def detector_beside(detector: str | Path, reader: str | Reader) -> str | Path:
     if detector != BUNDLED:
         return detector
     weights = reader.identity.weights if isinstance(reader, Reader) else reader_weights(reader)
-    return BUNDLED if weights == Model.load(BUNDLED).card.reader["weights"] else TEXT
+    return BUNDLED if weights == load_card(BUNDLED).reader["weights"] else TEXT

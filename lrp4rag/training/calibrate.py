@@ -17,7 +17,7 @@ from lrp4rag.classifiers.card import Metrics, package_versions
 from lrp4rag.reader.comparer import Entailment, EntailmentModel, bundled_comparer
 from lrp4rag.reader.published import Calibration, PublishedComparer, Scale, Scales
 from lrp4rag.training.comparer.check import FALSE_ALARMS, FEWEST
-from lrp4rag.training.comparer.pairs import LabelledPair, answer_pairs, distinct
+from lrp4rag.training.comparer.pairs import LabelledPair, answer_pairs, distinct, one_in
 from lrp4rag.training.metrics import RESAMPLES, Draws, intervals_of, ratios, weighted_metrics
 from lrp4rag.training.sets import load_set
 from lrp4rag.util.errors import InputError
@@ -50,9 +50,7 @@ def calibrate(
     wrong, and for too few questions.
     """
     model, bundled = PublishedComparer.load(name, labels, device), bundled_comparer()
-    examples = load_set(Path(SET))
-    sources = set(sorted({one.source for one in examples})[::every])
-    examples = [one for one in examples if one.source in sources]
+    examples = one_in(load_set(Path(SET)), every)
     pairs = distinct(answer_pairs(examples, SET))
     own = log_odds_of(model, pairs, f"read by {model.published.name}")
     others = log_odds_of(bundled, pairs, "read by the comparer")
@@ -69,7 +67,7 @@ def calibrate(
         figures={
             "set": SET,
             "every": every,
-            "sources": len(sources),
+            "sources": len({one.source for one in examples}),
             "sentences": len(pairs),
             "wrong": sum(one.wrong for one in pairs),
             "metrics": metrics,

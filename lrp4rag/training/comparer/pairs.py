@@ -84,6 +84,13 @@ def label_of(kind: str) -> Told:
     return "c" if kind in CONTRADICTED else "n" if kind in NOT_TOLD else "not_e"
 
 
+def one_in(examples: Iterable[Example], every: int) -> list[Example]:
+    """Take the responses to one in so many sources, by their names, in the order of the data."""
+    given = list(examples)
+    sources = set(sorted({one.source for one in given})[::every])
+    return [one for one in given if one.source in sources]
+
+
 def distinct(pairs: Iterable[LabelledPair]) -> list[LabelledPair]:
     """Leave out what was there before: edited passages leave most sentences of an answer as they were."""
     found = dict[object, LabelledPair]()
