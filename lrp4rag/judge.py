@@ -45,7 +45,7 @@ from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.interrupt import interruptible
 from lrp4rag.lrp.relevance import Array, Relevance
-from lrp4rag.reader.encoding import Encoded, Truncation, require_truncation
+from lrp4rag.reader.encoding import Encoded, Truncation, WindowError, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
 from lrp4rag.reader.words import NONE
 from lrp4rag.report.html import html_page, html_summary
@@ -173,18 +173,38 @@ class Prompt:
     """The question and passages of an example, for all responses to them.
 
     What a detector of plain passes learned from is short: a prompt that is longer, has more passages, or
-    leaves no room for a response in the reader's window, is read in excerpts (see `features.excerpt`).
+    leaves no room for a response in the reader's window, is read in excerpts (see `features.excerpt`). Where
+    texts alone are judged, they are judged whole, and a reader beside them reads an excerpt for evidence.
     """
 
     def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
         """Raises `InputError` for what the reader cannot read."""
         self.detector, self.example, self.truncation = detector, example, truncation
+        words, self._words = detector.words, None
+        if words is not None:  # what is read for evidence alone refuses nothing
+            truncation, self._words = "passages", _Part(words, example, truncation)
+        self._truncation: Truncation = truncation
         self._whole = _Part(detector.reader, example, truncation)
         self._last: tuple[str, _Part] | None = None
 
     def part(self, response: str = "", *, growing: bool = False) -> _Part:
-        """Return what is read of the prompt for a response. While it is `growing`, that stays the same as
-        long as it has what its new sentences cannot be judged without."""
+        """Return what a response is judged by. While it is `growing`, that stays the same as long as it has
+        what its new sentences cannot be judged without."""
+        return self._words or self._part_read(response, growing=growing)
+
+    def replayed(self, part: _Part, encoded: Encoded) -> tuple[Encoded | None, Excerpt | None]:
+        """Return a response, which was judged as `encoded` by a `part`, as the reader reads it for evidence,
+        None where it has no room for it; and the excerpt of a long prompt."""
+        if self._words is None:
+            return encoded, part.excerpt
+        part = self._part_read(encoded.response)
+        try:
+            return part.encode(encoded.response), part.excerpt
+        except WindowError:
+            return None, None
+
+    def _part_read(self, response: str, *, growing: bool = False) -> _Part:
+        """Return what the reader reads of the prompt for a response."""
         if not self.detector.plain or not self._is_long(response):
             return self._whole
         long = self.detector.long_prompt(self.example, self._whole.whole)
@@ -225,7 +245,7 @@ class Prompt:
         room = math.inf if window is None else window - max(self._tokens_in(response), 1)
         most = min(tokens if window is None else min(tokens, window), room / NEEDED)
         excerpt = long.excerpt(response, tokens=EXCERPT * most, passages=passages, most=NEEDED * most)
-        return _Part(self.detector.reader, excerpt.example, self.truncation, excerpt)
+        return _Part(self.detector.reader, excerpt.example, self._truncation, excerpt)
 
     def _tokens_in(self, response: str) -> int:
         return len(self._whole.whole.with_response(response, self.detector.reader.tokenizer).response_ids)
@@ -279,6 +299,8 @@ class Detector:
         self._replay: Replay | None = None
         # Two of them: with one, what is supposed would put other prompts out.
         texts = not reader.has_model or (model is not None and model.texts)
+        self.words = load_reader(NONE) if texts and reader.has_model else None
+        """What cuts texts into words where they alone are judged beside a reader, None elsewhere."""
         self._plain = TextReplay(reader) if texts else PlainReplay(reader, prompt_bytes)
         self._supposing = TextReplay(reader) if texts else PlainReplay(reader)
         self._long: LongPrompt | None = None
@@ -551,7 +573,7 @@ class Detector:
                     encoded = self.reader.generate(example, **options)
                 response = encoded.response
                 part = prompt.part(response)
-                if part.excerpt is not None:
+                if part.excerpt is not None or self.words is not None:
                     encoded = part.encode(response)
             else:
                 known = [example.question, *example.passages]
@@ -567,7 +589,8 @@ class Detector:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
                 else:
                     judgement = model.judgement(record, self._assess(part, record, model))
-                judgement = replace(judgement, response=response)
+                replayed, excerpt = (None, None) if growing else prompt.replayed(part, encoded)
+                judgement = replace(judgement, response=response, replayed=replayed)
                 reasoned = model.reasons(record, judgement) if model is not None and reasons else ()
             shades = dict[str, Array | Relevance | None]()
             if rows:
@@ -576,9 +599,10 @@ class Detector:
             if evidence:
                 gathered = self._gather(judgement, record, gathered, seconds, prompt.context(part, record))
                 gathered = replace(gathered, computed=part.computed(gathered.computed))
+        shown = replayed or encoded
         details = {
             "example": example if example.response == response else example.with_response(response),
-            "encoded": encoded if encoded.response == response else replace(encoded, response=response),
+            "encoded": shown if shown.response == response else replace(shown, response=response),
             "reader": record.reader,
             "relevance": record.relevance,
             "generated": generated,
@@ -588,10 +612,10 @@ class Detector:
             "detector": self,
             "prevalence": None if model is None else model.prevalence,
             "context": record.prompt and prompt.context(part, record),
-            "excerpt": part.excerpt,
+            "excerpt": excerpt,
             "read": None if part.excerpt is None else part.excerpt.read,
             "comparer": None if model is None or model.replacement is None else model.replacement.published,
-            "calibrated": model is None or not (model.texts and self.reader.has_model),
+            "calibrated": self.words is None,
             **shades,
         }
         return _Examined(judgement, gathered, details)
@@ -637,6 +661,8 @@ class Detector:
         )
         if not judgement.decides or record.relevance is not None or not self.pulls:
             return gathered
+        if judgement.replayed is None:
+            return gathered
         with _timed(seconds, "pull evidence"):
             by_sentence, contrastive = pull_evidence(self.flow, judgement, self.reader.tokenizer)
         return replace(gathered, by_sentence=by_sentence, contrastive=contrastive)
@@ -645,19 +671,21 @@ class Detector:
         self, judgement: Judgement, seconds: dict[str, float]
     ) -> tuple[Judgement, dict[str, Array | Relevance | None]]:
         """Return the judgement with relevance of every part of the prompt, and what shades the prompt."""
-        encoded, relevance = judgement.encoded, judgement.relevance
+        encoded, relevance = judgement.replayed, judgement.relevance
+        if encoded is None:
+            return judgement, {}
         if relevance is None or relevance.by_segment is None:
             with _timed(seconds, "push"):
                 relevance = attribute(self.reader, encoded, segments=True, flow=self.flow, keep=True)
             judgement = replace(judgement, relevance=relevance)
         with _timed(seconds, "pull sentences"):
-            sentence_rows = pull_sentences(self.flow, judgement)
+            sentence_rows = pull_sentences(self.flow, encoded, judgement.spans)
         return judgement, {"relevance": relevance, "sentence_rows": sentence_rows}
 
     def with_rows(self, verdict: ExplainedVerdict) -> ExplainedVerdict:
         """Return the verdict with what the page shades the prompt by (`sentence_rows`), where the reader can
         be pulled through."""
-        if verdict.sentence_rows is not None or not self.pulls:
+        if verdict.sentence_rows is not None or not self.pulls or verdict.judgement.replayed is None:
             return verdict
         seconds = dict(verdict.seconds)
         with self.reader.lock, self, self._turn():

@@ -20,8 +20,11 @@ from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
 from lrp4rag.features import replay
+from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.reader import Reader
+from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
+from lrp4rag.report.words import reasons_of
 from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.cli.plain_detector import TRAINED, plain_detector
 from tests.tiny import bridge_example
@@ -261,6 +264,72 @@ def test_beside_a_reader_that_no_detector_knows_texts_are_compared(tiny_reader: 
     with detector:
         reading = detector.reading("How tall is it?", PASSAGES)
         assert [*reading.feed(wrong + " "), *reading.end()][0].probability > verdict.threshold
+
+
+def same_verdict(one: ExplainedVerdict, other: ExplainedVerdict) -> None:
+    """All but what a reader shows."""
+    for name in ("probability", "threshold", "hallucinated", "unlike", "differences", "computed", "read"):
+        assert getattr(one, name) == getattr(other, name)
+    assert reasons_of(one) == reasons_of(other)
+    spans = [
+        [(span.start, span.end, span.text, span.probability) for span in verdict.spans]
+        for verdict in (one, other)
+    ]
+    assert spans[0] == spans[1]
+    sentences = [
+        [(sentence.status, sentence.probability, sentence.nearest) for sentence in verdict.sentences]
+        for verdict in (one, other)
+    ]
+    assert sentences[0] == sentences[1]
+    places = [
+        [replace(contradiction, relevance=None) for contradiction in verdict.contradictions]
+        for verdict in (one, other)
+    ]
+    assert places[0] == places[1]
+
+
+FAR = [f"The pool of town {k} is {k + 2} metres deep." for k in range(60)]
+ANSWERS = {
+    "a wrong value": "The Marlow lighthouse is 58 metres tall. Fish is not sold nearby.",
+    "in capitals": "THE MARLOW LIGHTHOUSE IS 58 METRES TALL.",
+    "of many passages": " ".join(f"The pool of town {k} is {k + 3} metres deep." for k in range(0, 60, 4)),
+    "beyond the window": "The Marlow lighthouse is 58 metres tall. " + "Fish is sold nearby. " * 150,
+    "invented": "The king of Denmark signed it in Paris. It has a blue cover.",
+    "right": "The Marlow lighthouse is 31 metres tall.",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("further", [[], FAR, FAR * 20], ids=["short", "long", "hopeless"])
+def test_a_reader_beside_texts_changes_no_verdict(
+    tiny_reader: Reader, answer: str, further: list[str]
+) -> None:
+    """Whatever its window holds: texts are compared whole."""
+    passages = [*further, *PASSAGES]
+    beside, alone = (Detector.load(reader=reader) for reader in (tiny_reader, None))
+    verdicts = [one.judge(QUESTION, passages, ANSWERS[answer]) for one in (beside, alone)]
+    same_verdict(*verdicts)
+    verdict = verdicts[0]
+    assert verdict.excerpt is None or len(verdict.encoded.prompt_ids) <= tiny_reader.window
+    shown = beside.with_rows(verdict)
+    same_verdict(shown, verdicts[1])
+    assert html_page(shown)
+    if answer == "invented":
+        assert verdict.hallucinated
+        assert len(verdict.sentences[0].by_passage) == len(passages)
+        assert shown.sentence_rows.shape[0] == len(verdict.sentences)
+
+
+@pytest.mark.parametrize("further", [[], FAR])
+def test_a_stream_beside_a_reader_is_judged_as_without(tiny_reader: Reader, further: list[str]) -> None:
+    pieces = []
+    for reader in (tiny_reader, None):
+        with Detector.load(reader=reader) as detector:
+            reading = detector.reading("How tall is it?", [*further, *PASSAGES])
+            reading.prepare()
+            pieces.append([*reading.feed(ANSWERS["of many passages"]), *reading.end()])
+    assert pieces[0] == pieces[1]
+    assert len(pieces[0]) == 15
 
 
 def test_the_weights_of_training_in_another_framing_are_refused(default_reader: Reader) -> None:

@@ -130,7 +130,7 @@ def _cell(verdict: ExplainedVerdict) -> Cell:
     excerpt, the suspect spans, and of a token detector each token's place and probability."""
     tokens: list[list[Any]] | None = None
     if verdict.marks is not None:
-        offsets = verdict.encoded.response_offsets
+        offsets = verdict.judgement.encoded.response_offsets
         tokens = [
             [start, end, round(float(one), 5)]
             for (start, end), one in zip(offsets, verdict.marks.probabilities, strict=True)

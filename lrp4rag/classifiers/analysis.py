@@ -30,10 +30,10 @@ class Analysis(Verdict):
     (sentences, n) is R* averaged over each sentence's tokens, in logits, where they were asked for.
     `seconds` says where time went, `generated` that the reader wrote the response. `judgement` and
     `evidence` are what the verdict was built of; `context` is what the response was compared with, where
-    that was read. `encoded` is the prompt as it was read: of a long one the `excerpt`, whose way back to the
-    passages it has. `comparer` is the published one that read the sentences, None where the detector's own
-    did. `calibrated` is False where the detector compares texts alone beside a reader of which it knows
-    nothing.
+    that was read. `encoded` is the prompt as the reader has it: of a long one the `excerpt`, whose way back
+    to the passages it has. Where texts alone were judged, `marks` are of the words of `judgement.encoded`.
+    `comparer` is the published one that read the sentences, None where the detector's own did. `calibrated`
+    is False where the detector compares texts alone beside a reader of which it knows nothing.
     """
 
     example: Example
@@ -69,8 +69,9 @@ Pulled = tuple[dict[int, tuple[float, Sequence[float]]], dict[Contradiction, flo
 def pull_evidence(flow: Flow, judgement: Judgement, tokenizer: Any) -> Pulled:
     """Relevance of the whole prompt and of each passage, by the number of a suspect sentence, where none was
     pushed; and contrastive relevance of each contradiction in them: what its passage speaks for the other
-    value, less what it speaks for the response's."""
-    encoded, suspect = judgement.encoded, judgement.suspect
+    value, less what it speaks for the response's. The reader must have room for the response."""
+    encoded, suspect = judgement.replayed, judgement.suspect
+    assert encoded is not None
     contradictions = [one for number in suspect for one in judgement.contradictions_in(number)]
     by_sentence = dict[int, tuple[float, Sequence[float]]]()
     if suspect and judgement.relevance is None:
@@ -103,9 +104,7 @@ def _contrastive(
     return relevance
 
 
-def pull_sentences(flow: Flow, judgement: Judgement) -> Array:
-    """R* averaged over each sentence's tokens (sentences, n), in logits."""
-    rows: Array = (
-        flow.pull(judgement.encoded, span_weights(judgement.encoded, judgement.spans)).float().cpu().numpy()
-    )
+def pull_sentences(flow: Flow, encoded: Encoded, spans: Sequence[tuple[int, int]]) -> Array:
+    """R* averaged over the tokens of each sentence, by its characters (sentences, n), in logits."""
+    rows: Array = flow.pull(encoded, span_weights(encoded, spans)).float().cpu().numpy()
     return rows

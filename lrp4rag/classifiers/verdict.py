@@ -270,7 +270,9 @@ class Judgement:
 
     `spans` are the sentences' characters (S,), `tokens` which tokens they have, and `statuses` what is said
     of them; `unlike` of each what is unlike the training data. `response` is the text as it is shown:
-    characters are those of `encoded.response`.
+    characters are those of `encoded.response`. `replayed` is the same response as the reader reads it, whose
+    tokens relevance is of: another prompt and other tokens where texts alone were judged; None where the
+    reader has no room for it.
     """
 
     encoded: Encoded
@@ -282,6 +284,7 @@ class Judgement:
     tokens: tuple[Flags, ...]
     statuses: tuple[Status, ...]
     unlike: tuple[tuple[Unlike, ...], ...]
+    replayed: Encoded | None
 
     @classmethod
     def of(
@@ -318,7 +321,16 @@ class Judgement:
             if statuses[number] == "unsupported" and any(inside):
                 statuses[number] = "contradicted"
         return cls(
-            encoded, text, relevance, assessment, threshold, spans, tokens, tuple(statuses), tuple(unlike)
+            encoded=encoded,
+            response=text,
+            relevance=relevance,
+            assessment=assessment,
+            threshold=threshold,
+            spans=spans,
+            tokens=tokens,
+            statuses=tuple(statuses),
+            unlike=tuple(unlike),
+            replayed=encoded,
         )
 
     @property
@@ -389,9 +401,9 @@ class Judgement:
                 yield from facets
 
     def _sentence(self, number: int, evidence: Evidence) -> Sentence:
-        (start, end), inside = self.spans[number], self.tokens[number]
-        relevance, by_passage = None, _by_passage(self.relevance, inside)
-        if self.relevance is not None and inside.any():
+        start, end = self.spans[number]
+        relevance, by_passage = None, _by_passage(self.relevance, start, end)
+        if self.relevance is not None and (inside := _tokens_of(self.relevance, start, end)).any():
             relevance = float(self.relevance.total[inside].mean())
         elif evidence.by_sentence is not None and number in evidence.by_sentence:
             relevance, pulled = evidence.by_sentence[number]
@@ -429,16 +441,22 @@ class Judgement:
             if touched and (self.relevance is not None or evidence.by_sentence is not None):
                 passage = touched[0].passage
             elif self.relevance is not None:
-                passage = _leading(_by_passage(self.relevance, inside))
+                passage = _leading(_by_passage(self.relevance, start, end))
             yield SuspectSpan(
                 start,
                 end,
                 self.response[start:end],
-                None if smooth is None else float(smooth[inside].mean()),
+                self._relevance_of(smooth, start, end),
                 None if marks is None else float(marks.probabilities[inside].mean()),
                 passage,
                 touched,
             )
+
+    def _relevance_of(self, smooth: NDArray[np.float64] | None, start: int, end: int) -> float | None:
+        """Return the mean of smoothed relevance over characters of the response."""
+        if self.relevance is None or smooth is None:
+            return None
+        return float(smooth[_tokens_of(self.relevance, start, end)].mean())
 
     def _marked(
         self, number: int, smooth: NDArray[np.float64] | None, contradictions: Sequence[Contradiction]
@@ -546,8 +564,16 @@ def _statuses_of_response(
     return statuses
 
 
-def _by_passage(relevance: Relevance | None, inside: Flags) -> tuple[float, ...]:
-    if relevance is None or relevance.by_segment is None or not inside.any():
+def _tokens_of(relevance: Relevance, start: int, end: int) -> Flags:
+    """Return which of the tokens that relevance is of overlap some characters of the response."""
+    return tokens_in(relevance.encoded.response_offsets, [(start, end)])
+
+
+def _by_passage(relevance: Relevance | None, start: int, end: int) -> tuple[float, ...]:
+    if relevance is None or relevance.by_segment is None:
+        return ()
+    inside = _tokens_of(relevance, start, end)
+    if not inside.any():
         return ()
     return tuple(map(float, relevance.by_segment[FIRST_PASSAGE:, inside].mean(1)))
 

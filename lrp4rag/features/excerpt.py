@@ -58,6 +58,10 @@ class Excerpt:
         """The passages of which something is read (counted from 0)."""
         return tuple(number for number, pieces in enumerate(self.pieces) if pieces)
 
+    def reads(self, passage: int, start: int) -> bool:
+        """Say whether a character of a passage as it was given is read."""
+        return any(first <= start < last for first, last in self.pieces[passage])
+
     def original(self, passage: int, start: int, end: int) -> tuple[int, int]:
         """Return characters of a passage as it was given, of those of the excerpt's passage."""
         return self._moved(passage, start, end, back=True)

@@ -148,6 +148,10 @@ def encode_prompt(example: Example, tokenizer: Any, *, chat_template: bool = Tru
     )
 
 
+class WindowError(InputError):
+    """Prompt and response exceed the reader's window."""
+
+
 def require_truncation(given: object) -> None:
     """Raise `InputError` for an unknown truncation."""
     if given not in get_args(Truncation):
@@ -310,10 +314,10 @@ def fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded
         return encoded
     lengths = f"prompt of {n} and response of {t} tokens exceed the reader's window of {window}"
     if truncation == "error":
-        raise InputError(f"{lengths}; shorten them, or drop the ends of passages (truncation='passages')")
+        raise WindowError(f"{lengths}; shorten them, or drop the ends of passages (truncation='passages')")
     droppable = [i for i in range(n) if encoded.segments[i] >= FIRST_PASSAGE]
     if len(droppable) <= excess:
-        raise InputError(f"{lengths}, even without the passages")
+        raise WindowError(f"{lengths}, even without the passages")
     gone = set(droppable[-excess:])
     kept = [i for i in range(n) if i not in gone]
     spans = list(encoded.spans)

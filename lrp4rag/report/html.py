@@ -124,7 +124,7 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
         ("reader", reader_words(dict(analysis.reader))),
         ("composite", f"{analysis.composite}, target {analysis.target}"),
         ("detector", named),
-        ("length", token_words(analysis.encoded, analysis.read)),
+        ("length", token_words(analysis.encoded, analysis.excerpt)),
         ("time", time_words(analysis.seconds)),
     ]
     return [(name, visible(words)) for name, words in facts]

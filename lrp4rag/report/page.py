@@ -158,6 +158,8 @@ def contradicted_places(analysis: Analysis) -> list[Place]:
     places = []
     for contradiction in (one for span in analysis.spans for one in span.contradictions):
         inside = contradiction.passage, contradiction.passage_start, contradiction.passage_end
+        if analysis.excerpt is not None and not analysis.excerpt.reads(*inside[:2]):
+            continue  # texts were compared whole
         start, end = inside[1:] if analysis.excerpt is None else analysis.excerpt.within(*inside)
         first, _ = analysis.encoded.spans[FIRST_PASSAGE + contradiction.passage]
         note = f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"'

@@ -61,7 +61,7 @@ def render(
         parts += [Text(""), Text("what the policy does", style="dim")]
         parts += [Padding(line, (0, 0, 0, 2)) for line in decision_lines(decision)]
     parts.append(Text(""))
-    lengths = token_words(analysis.encoded, analysis.read)
+    lengths = token_words(analysis.encoded, analysis.excerpt)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lrp4rag.claims.arithmetic import Computed
     from lrp4rag.classifiers.analysis import Analysis
     from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
+    from lrp4rag.features.excerpt import Excerpt
     from lrp4rag.reader.encoding import Encoded
     from lrp4rag.reader.published import Published
 
@@ -254,13 +255,12 @@ def time_words(seconds: dict[str, float]) -> str:
     return f"{parts}; total {sum(seconds.values()):.1f} s"
 
 
-def token_words(encoded: Encoded, read: Sequence[int] | None = None) -> str:
-    """Word the lengths, what truncation removed, and the passages of which sentences were `read` (see
-    `Verdict`)."""
+def token_words(encoded: Encoded, excerpt: Excerpt | None = None) -> str:
+    """Word the lengths, what truncation removed, and the passages of which an `excerpt` has sentences."""
     words = f"{len(encoded.prompt_ids)} prompt and {len(encoded.response_ids)} response tokens"
     if encoded.dropped:
         words += f", {encoded.dropped} dropped by truncation"
-    return words if read is None else f"{words}, {read_words(read)}"
+    return words if excerpt is None else f"{words}, {read_words(excerpt.read)}"
 
 
 def read_words(read: Sequence[int]) -> str:

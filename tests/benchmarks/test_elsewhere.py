@@ -160,7 +160,7 @@ def says(response: str, wrong: str | None) -> SimpleNamespace:
         read=None,
         spans=() if wrong is None else (SimpleNamespace(start=at, end=at + len(wrong)),),
         marks=SimpleNamespace(probabilities=np.where(inside, 0.8, 0.1)),
-        encoded=SimpleNamespace(response_offsets=tuple(tokens)),
+        judgement=SimpleNamespace(encoded=SimpleNamespace(response_offsets=tuple(tokens))),
     )
 
 
