@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from scipy.stats import mannwhitneyu
 
 from lrp4rag.classifiers.calibration import Sigmoid, grouped_folds
 from lrp4rag.classifiers.card import Metrics, package_versions
@@ -32,6 +33,8 @@ READ: dict[str, Callable[[Entailment], float]] = {
     "words": lambda one: one.highest(),
 }
 """What each of `Scales` is of."""
+BY_CHANCE = 0.01
+"""From this p-value on, lower log odds of wrong sentences may be chance (Mann-Whitney)."""
 MEASURES = ("auroc", "balanced_accuracy", "ece")
 
 
@@ -103,11 +106,18 @@ def fit_scales(
 
 def _scale(own: Numbers, others: Numbers, wrong: Flags, name: str) -> Scale:
     mine, theirs = Sigmoid.fit(own, wrong), Sigmoid.fit(others, wrong)
-    if mine.slope <= 0 or theirs.slope <= 0:
+    if theirs.slope <= 0:
         raise InputError(
-            f"log odds of '{name}' are not higher where sentences are wrong: the model does not tell, its "
-            "labels stand for other outputs (--labels), or there are too few sentences"
+            f"{len(wrong)} sentences are too few: not even the comparer's log odds of '{name}' are higher "
+            "where they are wrong; read the answers to more questions (--every 1)"
         )
+    if mine.slope <= 0:
+        words = f"the model's log odds of '{name}'"
+        if mannwhitneyu(own[wrong], own[~wrong], alternative="less").pvalue < BY_CHANCE:
+            raise InputError(
+                f"{words} are lower where sentences are wrong: its labels stand for other outputs (--labels)"
+            )
+        raise InputError(f"{words} do not tell wrong sentences from right ones; take another model")
     return Scale(slope=mine.slope / theirs.slope, offset=(mine.offset - theirs.offset) / theirs.slope)
 
 

@@ -45,10 +45,25 @@ def test_a_comparer_on_another_scale_is_put_back_on_its_own():
         assert scale.offset == pytest.approx(k - 4 * (3 + k), abs=0.05)
 
 
-def test_a_model_that_tells_the_opposite_is_refused():
-    pairs = labelled()
-    with pytest.raises(InputError, match="--labels"):
-        fit_scales(scores(pairs, -1.0), scores(pairs), pairs)
+def random(pairs: list[LabelledPair]) -> dict[str, Numbers]:
+    """Of a model that tells nothing: its scores fall by chance."""
+    noise = np.random.default_rng(1).normal(size=len(pairs))
+    wrong = np.array([one.wrong for one in pairs])
+    noise[wrong] -= noise[wrong].mean() - noise[~wrong].mean() + 0.01
+    return dict.fromkeys(READ, noise)
+
+
+@pytest.mark.parametrize(
+    ("own", "cause"), [("opposite", "--labels"), ("random", "another model"), ("few", "--every")]
+)
+def test_a_model_that_cannot_be_calibrated_is_refused_by_its_cause(own: str, cause: str):
+    pairs = labelled(120)
+    others = scores(pairs, -1.0 if own == "few" else 1.0)
+    given = {"opposite": scores(pairs, -1.0), "random": random(pairs), "few": scores(pairs)}[own]
+    with pytest.raises(InputError, match=cause) as refused:
+        fit_scales(given, others, pairs)
+    others_named = {"--labels", "another model", "--every"} - {cause}
+    assert not any(name in str(refused.value) for name in others_named)
 
 
 def test_only_known_contradictions_tell_of_contradictions():
