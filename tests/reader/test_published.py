@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from lrp4rag.reader.comparer import Pair
+from lrp4rag.reader.comparer import PIECE, Pair, bundled_comparer
 from lrp4rag.reader.published import Calibration, PublishedComparer, Scale, Scales, meanings_of, settings_hash
 from lrp4rag.reader.weights import weights_hash
 from lrp4rag.util.errors import InputError, RelevanceError
@@ -83,6 +83,32 @@ def test_a_claim_longer_than_the_window_is_read_in_part(family: str, names: tupl
     assert np.isfinite(found.words).all()
     assert found.spans.min() >= 0
     assert found.spans.max() <= len(claim)
+
+
+def test_texts_of_any_length_are_cut_before_they_are_tokens(nli: Path, monkeypatch: pytest.MonkeyPatch):
+    comparer, lengths = load(nli), list[int]()
+    (short,) = comparer([LONG])
+    tokenizer = comparer.tokenizer
+
+    class Measured(type(tokenizer)):
+        def __call__(self, *texts: str, **options: Any) -> Any:
+            lengths.extend(map(len, texts))
+            return super().__call__(*texts, **options)
+
+    monkeypatch.setattr(tokenizer, "__class__", Measured)
+    (long,) = comparer([replace(LONG, premise=LONG.premise + "the river burned the stone " * 10_000)])
+    comparer([replace(PAIR, claim="the bridge is blue " * 100)])
+    assert long.unsupported == short.unsupported
+    assert max(lengths) <= max(PIECE, 64 * max(map(len, tokenizer.get_vocab())))
+
+
+@pytest.mark.parametrize("field", ["premise", "lead", "claim"])
+def test_half_a_character_is_read_as_one_that_is_unknown(field: str, nli: Path):
+    half, known = (replace(PAIR, **{field: f"the {sign} bridge"}) for sign in ("\ud800", "\ufffd"))
+    for comparer in (load(nli), bundled_comparer()):
+        first, second = comparer([half, known])
+        assert first.unsupported == second.unsupported
+        assert (first.spans == second.spans).all()
 
 
 def test_log_odds_are_those_of_the_models_outputs(nli: Path):
