@@ -12,7 +12,6 @@ from torch import Tensor
 
 from benchmarks import command
 from benchmarks.command import Result, benchmark, count, gigabytes, table
-from benchmarks.devices import model_of, shape
 from benchmarks.harness import (
     Example,
     apart,
@@ -23,6 +22,7 @@ from benchmarks.harness import (
     plain_forward,
     seconds,
 )
+from benchmarks.shapes import model_of, shape
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Sizes
 

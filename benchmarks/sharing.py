@@ -11,8 +11,8 @@ import torch
 
 from benchmarks import command
 from benchmarks.command import Result, benchmark, count
-from benchmarks.devices import DEFAULT, model_of
 from benchmarks.harness import Example, difference, in_rounds, ratio, seconds
+from benchmarks.shapes import DEFAULT, model_of
 from lrp4rag.lrp import Flow, relevance_mode
 
 

@@ -12,8 +12,8 @@ from transformers import StoppingCriteria
 
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, table
-from benchmarks.devices import model_of, shape
 from benchmarks.harness import Example, equal_parts, in_rounds, now, ratio
+from benchmarks.shapes import model_of, shape
 from lrp4rag.lrp import recording, relevance_mode, stream
 
 WAYS = ("generate", "stream", "recording", "stream_segments", "recording_segments")

@@ -11,30 +11,13 @@ from typing import Any
 from benchmarks import command
 from benchmarks.command import Result, benchmark, count
 from benchmarks.harness import Example, apart, in_rounds, peak_of, plain_forward, seconds
+from benchmarks.shapes import laid_out
 from experiments.tokens.signals import FAST, FULL, PromptSignals, Wanted
 from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.attribution import prompt_mean
 from lrp4rag.reader import Encoded, Reader, load_reader
 
 SEGMENTS = replace(FULL, provenance=False)
-# A question of RAGTruth in SmolLM2's chat template: segments in their order, and their share of the prompt.
-LAYOUT = ((0, 32), (1, 10), (0, 21), (2, 112), (0, 7), (3, 112), (0, 7), (4, 113), (0, 40))
-
-
-def laid_out(reader: Reader, prompt: int, response: int) -> Encoded:
-    """Random tokens, in segments as long as RAGTruth's; a letter a token, nine sentences."""
-    ids = Example.random(prompt, response, reader.model.config.vocab_size)
-    named = [segment for segment, length in LAYOUT for _ in range(length)]
-    return Encoded(
-        prompt_ids=ids.prompt_ids,
-        response_ids=ids.response_ids,
-        text="x" * prompt,
-        response="".join("x" if j % (response // 9) else "\n" for j in range(response)),
-        prompt_offsets=tuple((i, i + 1) for i in range(prompt)),
-        response_offsets=tuple((j, j + 1) for j in range(response)),
-        segments=tuple(named[i * len(named) // prompt] for i in range(prompt)),
-        segment_names=("template", "question", "passage 1", "passage 2", "passage 3"),
-    )
 
 
 def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
@@ -57,7 +40,7 @@ def ways(reader: Reader, one: Encoded) -> dict[str, Callable[[], object]]:
 
 def peak_bytes(way: str, prompt: int, response: int, dtype: str) -> int:
     reader = load_reader(dtype=dtype)
-    return peak_of(ways(reader, laid_out(reader, prompt, response))[way])
+    return peak_of(ways(reader, laid_out(prompt, response, reader.model.config.vocab_size))[way])
 
 
 @benchmark
@@ -74,7 +57,7 @@ def main(prompt: int, response: int, dtype: str, rounds: int) -> Result:
       python -m benchmarks.verdict --prompt 60 --response 20 --rounds 1    a quick look
     """
     reader = load_reader(dtype=dtype)
-    calls = ways(reader, laid_out(reader, prompt, response))
+    calls = ways(reader, laid_out(prompt, response, reader.model.config.vocab_size))
     taken = in_rounds({name: partial(seconds, call) for name, call in calls.items()}, rounds)
     best = {name: min(values) for name, values in taken.items()}
     result: dict[str, Any] = {}

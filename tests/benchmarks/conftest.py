@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import devices, long_context, passes, precision, verdict
+from benchmarks import long_context, passes, precision, shapes, verdict
 from lrp4rag.reader import Reader
 
 
@@ -22,7 +22,7 @@ def tiny(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
         model.load_state_dict(tiny_reader.model.state_dict())
         return Reader(model, tiny_reader.tokenizer, tiny_reader.identity)
 
-    for module in (devices, long_context, precision, verdict):
+    for module in (long_context, precision, shapes, verdict):
         monkeypatch.setattr(module, "load_reader", load)
     for module in (passes, verdict):
         monkeypatch.setattr(module, "apart", lambda function, *arguments: function(*arguments))

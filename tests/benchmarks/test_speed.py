@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import devices, harness, long_context, passes, precision, sharing, stream, verdict
+from benchmarks import harness, long_context, passes, precision, sharing, stream, verdict
 from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example
 
@@ -92,15 +92,6 @@ def test_what_is_not_finite_has_no_figures() -> None:
     good = [(np.array([[1.0, 2.0]]), 1.0)]
     row = precision.row([good, [(None, 9.0)]], [good, good])
     assert (row["finite"], row["correlation"], row["time_over_float32"]) == (False, None, 1)
-
-
-def test_a_device_is_compared_with_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = measured(devices.main, "--shape tiny --device cpu")["differences"]
-    assert set(found) == {"by part", "R_prompt", "R*", "shared prefix", "batch", "stream"}
-    assert max(found.values()) < 1e-5
-    monkeypatch.setattr(devices, "difference", lambda *_: math.nan)
-    wrong = CliRunner().invoke(devices.main, ["--shape", "tiny"])
-    assert wrong.exit_code == 1
 
 
 @pytest.mark.parametrize("what", ["push", "pull"])
