@@ -148,6 +148,11 @@ def encode_prompt(example: Example, tokenizer: Any, *, chat_template: bool = Tru
     )
 
 
+def require_template(tokenizer: Any) -> None:
+    """Raise `InputError` where the chat template is missing, fails, or rewrites prompts."""
+    _chat_frame(tokenizer, "prompt")
+
+
 class WindowError(InputError):
     """Prompt and response exceed the reader's window."""
 

@@ -18,6 +18,7 @@ from lrp4rag.reader.encoding import (
     encode_message,
     encode_prompt,
     fit,
+    require_template,
     require_truncation,
 )
 from lrp4rag.reader.identity import ReaderIdentity
@@ -228,8 +229,8 @@ def load_reader(
     for what does not fit there, the model's files, from which they are loaded for each call. `max_memory`
     (bytes, of each GPU, or of the process without one) then bounds the memory of the weights.
     `chat_template` None uses the chat template where there is one (see `Reader`). Raises `InputError` for an
-    unknown model, device or dtype; an architecture without relevance rules is refused later, by
-    `relevance_mode`.
+    unknown model, device or dtype, and for a chat template that cannot be used; an architecture without
+    relevance rules is refused later, by `relevance_mode`.
     """
     if name == NONE:
         return Reader(NoModel(), Words(), identity_of_none())
@@ -244,6 +245,9 @@ def load_reader(
     try:
         require_kernels(folder)
         tokenizer = pretrained(AutoTokenizer, folder)
+        use_template = bool(tokenizer.chat_template) if chat_template is None else chat_template
+        if use_template:  # else each example would fail by itself
+            require_template(tokenizer)
         spread = {"device_map": AUTO, "max_memory": room_for_weights(max_memory)} if device == AUTO else {}
         model = load_whole(str(folder), dtype=DTYPES[dtype], use_safetensors=True, **spread)
     except Exception as error:  # transformers raises many kinds for folders it cannot read
@@ -253,7 +257,6 @@ def load_reader(
     model.config.return_dict = True
     if not tokenizer.is_fast:
         raise InputError(f"the tokenizer of '{name}' gives no character offsets (it is not a fast one)")
-    use_template = bool(tokenizer.chat_template) if chat_template is None else chat_template
     identity = ReaderIdentity(
         name=label_of(name),
         weights=weights_hash(folder),

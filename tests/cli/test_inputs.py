@@ -151,6 +151,20 @@ def test_messages_of_the_library_name_options_here(run, example_file, tmp_path):
         assert "=" not in stderr
 
 
+@pytest.mark.parametrize(
+    ("template", "option"), [(None, "--chat-template"), ("{{ raise_exception('no') }}", "--device=cpu")]
+)
+def test_a_chat_template_that_cannot_be_used_is_refused_once(run, tmp_path, template, option):
+    """And not with each example."""
+    from tests.tiny import save_tiny_reader, tiny_tokenizer
+
+    folder = save_tiny_reader(tmp_path / "base", tokenizer=tiny_tokenizer(template))
+    data = write_jsonl(examples(3), tmp_path / "d.jsonl")
+    result = run("analyse", data, "--reader", folder, option, code=2)
+    assert result.stderr.count("--no-chat-template") == 1
+    assert not result.stdout
+
+
 def test_a_failure_inside_is_exit_code_1(run, tmp_path, example_file):
     """Weights that give NaN are no input error: the message names the layer and the dtype."""
     from tests.tiny import save_tiny_reader, tiny_config, tiny_llama, tiny_tokenizer
