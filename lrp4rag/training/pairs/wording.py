@@ -74,13 +74,13 @@ def other_dates(value: Value, random: Random) -> list[str]:
         years = [
             int(year) + by for by in (-10, -5, -3, -2, -1, 1, 2, 3, 5, 10) if int(year) + by <= _LATEST_YEAR
         ]
-        texts.append(text.replace(str(year), str(random.choice(years))))
+        texts += [text.replace(str(year), str(random.choice(years)))] if years else []
     if day is not None:
         days = [str(one) for one in range(4, 29) if one != int(day) and one not in (21, 22, 23)]
         pattern = rf"(?<!\d)0?{day}(?:st|nd|rd|th)?(?!\d)"
         ending = "th" if re.search(rf"{day}[a-z]", text) else ""
         texts.append(re.sub(pattern, random.choice(days) + ending, text, count=1))
-    if weekday is not None:
+    if weekday is not None and int(weekday) < len(WEEKDAYS):  # further ones are parts of a week
         days = [*WEEKDAYS]
         written = days.pop(int(weekday))
         texts.append(text.replace(written, random.choice(days)))
@@ -88,10 +88,11 @@ def other_dates(value: Value, random: Random) -> list[str]:
 
 
 def other_times(value: Value, random: Random) -> list[str]:
-    """Put another hour into a time's text."""
+    """Put another hour into a time's text; none where the hour is a word."""
     own = re.match(r"\d+", value.text)
     if own is None:
-        return [{"noon": "midnight", "midnight": "noon"}[value.text.lower()]]
+        other = {"noon": "midnight", "midnight": "noon"}.get(value.text.lower())
+        return [] if other is None else [other]
     hour = int(own[0])
     hours = (
         [one for one in range(1, 13) if one != hour]

@@ -120,6 +120,19 @@ def test_a_number_within_a_stated_range_is_not_wrong():
 
 @pytest.mark.parametrize(
     "response",
+    [
+        "It is open on weekdays.",
+        "It is shut at the weekend.",
+        "It shuts at six in the evening.",
+        "It lasts until 2050.",
+    ],
+)
+def test_dates_and_times_without_a_likely_other_one_stay(response):
+    assert made("date or unit", of(response)) == []
+
+
+@pytest.mark.parametrize(
+    "response",
     ["Step 2 is next.", "See passage 2 for this.", "Only one of them is red."],
 )
 def test_numbers_that_say_no_amount_stay(response):
