@@ -28,11 +28,9 @@ from lrp4rag.data import load_examples
 from lrp4rag.example import Example, first_sources
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.training.metrics import intervals
-from lrp4rag.training.sets import set_path
+from lrp4rag.training.sets import EVERYDAY
 from lrp4rag.util.progress import track
 from lrp4rag.util.sentences import sentences_of
-
-EVERYDAY = set_path(Path("everyday"))
 
 
 class Mixture:

@@ -170,5 +170,11 @@ def _opened(choice: DetectorChoice, reader: ReaderChoice) -> tuple[DetectorChoic
     if detector is None:
         raise InputError("evaluate needs a detector")
     if beside != choice and reader.reader_name != NONE:
-        say("the bundled detector does not know this reader: texts alone are compared", err=True)
+        from lrp4rag.report.words import TRAIN
+
+        say(
+            "the bundled detector does not know this reader: texts alone are compared; for a detector of its "
+            f"own: {TRAIN}",
+            err=True,
+        )
     return beside, detector

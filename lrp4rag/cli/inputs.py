@@ -121,12 +121,12 @@ def data_files(data: str | None) -> list[Path]:
 
 
 def load_data(data: str, generators: Sequence[str], limit: int | None = None) -> list[Example]:
-    """Read the examples of DATA by these generators (all, where none is named), of their first `limit`
-    sources."""
-    from lrp4rag.data import load_examples
+    """Read the examples of DATA, a path or the name of a set, by these generators (all, where none is named),
+    of their first `limit` sources."""
     from lrp4rag.example import first_sources
+    from lrp4rag.training.sets import load_set
 
-    examples = load_examples(data)
+    examples = load_set(data)
     names = sorted({example.generator or "unknown" for example in examples})
     for name in generators:
         if name not in names:

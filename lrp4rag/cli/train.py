@@ -40,7 +40,9 @@ TOKENS, TEXT = "tokens", "text"
 CLASSIFIERS = (TOKENS, TEXT, "threshold", "svm", "mlp", "forest", "lstm")
 VECTORS = ("total", "response", "prompt", "segments", "matrix", "matrix_t")
 MODES = ("interpolate", "pad_last", "zeros")
-one_in = partial(click.option, type=click.IntRange(1), default=1)
+BUNDLED_MORE_EVERY, BUNDLED_PAIRS_EVERY = 2, 12
+"""What the bundled detector used of the set 'everyday', and of minimal pairs."""
+one_in = partial(click.option, type=click.IntRange(1), metavar="N")
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,17 @@ class Settings:
     classifier: str | None
     block: tuple[str, ...]
     more: tuple[Path, ...]
-    more_every: int
+    more_every: int | None
     no_pairs: bool
-    pairs_every: int
+    pairs_every: int | None
     vector: str | None
     length: int | None
     resampling: str | None
     resamples: int
 
-    def recipe(self, store: Path | None) -> Recipe:
-        """Return the recipe; raises `InputError` for settings that do not go together."""
+    def recipe(self, data: str | None, store: Path | None) -> Recipe:
+        """Return the recipe; raises `InputError` for settings that do not go together, and for a classifier
+        of vectors without `data`."""
         from lrp4rag.classifiers import Features
         from lrp4rag.classifiers.vectors import VECTORS
         from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named
@@ -84,6 +87,11 @@ class Settings:
             raise InputError(
                 f"more and no-pairs are for the classifiers 'tokens' and 'text', not '{classifier}'"
             )
+        if data is None:
+            raise InputError(
+                f"name DATA: without it the package's set 'everyday' is learned from, which teaches the "
+                f"classifiers 'tokens' and 'text', not '{classifier}'"
+            )
         vector, mode = self.vector or "total", self.resampling or MODES[0]
         if mode != MODES[0] and MATRIX in VECTORS[vector].needs:
             raise InputError(
@@ -92,27 +100,38 @@ class Settings:
         length = VECTORS[vector].length if self.length is None else self.length
         return VectorRecipe(Features(vector, length, mode=mode), classifier)  # type: ignore[arg-type]
 
-    def corpus(self, data: str, *, pairs: bool) -> Corpus:
-        """Load the labelled examples of `data` and of the further files, with `pairs` made of the first."""
+    def corpus(self, data: str | None, *, pairs: bool) -> Corpus:
+        """Load the labelled examples of `data` (None: of the set everyday) and of the further files, with
+        `pairs` made of the first."""
         from lrp4rag.training.corpus import Corpus
-        from lrp4rag.training.sets import load_set
+        from lrp4rag.training.sets import EVERYDAY, load_set, set_path
         from lrp4rag.training.train import labelled
 
         if len({path.stem for path in self.more}) < len(self.more):
             raise InputError("two files of --more have one name, by which results are shown; rename one")
+        bundled = data is None or set_path(data) == EVERYDAY
+        data = str(EVERYDAY if data is None else set_path(data))
+        if data in {str(set_path(path)) for path in self.more}:
+            raise InputError("DATA is learned from already; leave it out of --more", path=data)
+        more_every = self.more_every or (BUNDLED_MORE_EVERY if bundled else 1)
         return Corpus.of(
             labelled(load_data(data, self.generator, self.limit), data),
             {path.stem: labelled(load_set(path), path) for path in self.more},
-            more_every=self.more_every,
+            every=more_every if bundled else 1,
+            more_every=more_every,
             pairs=pairs and not self.no_pairs,
-            pairs_every=self.pairs_every,
+            pairs_every=self.pairs_every or (BUNDLED_PAIRS_EVERY if bundled else 1),
         )
 
 
 @command()
-@click.argument("data", metavar="DATA")
+@click.argument("data", required=False, metavar="[DATA]")
 @click.option("--out", required=True, type=PATH, help="Folder for the detector.")
-@click.option("--store", type=PATH, help=f"{STORE_HELP} Not needed for the classifier 'text'.")
+@click.option(
+    "--store",
+    type=PATH,
+    help=f"{STORE_HELP}  [default: OUT-store; none for the classifier 'text']",
+)
 @gathered(
     Settings,
     "settings",
@@ -136,9 +155,16 @@ class Settings:
         GENERATOR,
         LIMIT,
         click.option("--block", multiple=True, help="Blocks of features (docs/features.md)."),
-        one_in("--more-every", help="Use about one in so many hallucinated responses of --more."),
+        one_in(
+            "--more-every",
+            help="Use about one in so many hallucinated responses of --more, and of the set 'everyday'.  "
+            "[default: 1; with that set as DATA 2]",
+        ),
         click.option("--no-pairs", is_flag=True, help="Make no minimal pairs of DATA."),
-        one_in("--pairs-every", help="Make them of about one source in so many."),
+        one_in(
+            "--pairs-every",
+            help="Make them of about one source in so many.  [default: 1; with that set as DATA 12]",
+        ),
         click.option("--vector", type=click.Choice(VECTORS), help="The vector of such a classifier."),
         click.option("--length", type=int, help="Length that the vector is resampled to."),
         click.option("--resampling", type=click.Choice(MODES), help="How shorter vectors are stretched."),
@@ -161,7 +187,7 @@ class Settings:
     ),
 )
 def train(
-    data: str,
+    data: str | None,
     out: Path,
     store: Path | None,
     settings: Settings,
@@ -170,15 +196,18 @@ def train(
     as_json: bool,
     scores: Path | None,
 ) -> None:
-    """Train a detector on labelled DATA: a JSONL file with "labels", or a RAGTruth directory.
+    """Train a detector for a reader, on labelled DATA: a JSONL file with "labels", or a RAGTruth directory.
 
-    Features are extracted into the store first; then the detector is cross-validated with folds grouped
-    by source, fitted on all rows, and written with its card. Safe to interrupt: running it again resumes
-    after the last finished fold. Use at least 200 labelled responses, some of them with hallucinated
-    spans: fewer have not been tried, and more are better.
+    Without DATA it learns from the set 'everyday' of the package, as much of it as the bundled detector
+    did; your own labels are better. Features are extracted into the store first; then the detector is
+    cross-validated with folds grouped by source, fitted on all rows, and written with its card; --detector
+    takes the folder. Safe to interrupt: running it again resumes after the last response that was read, or
+    the last finished fold. Use at least 200 labelled responses, some of them with hallucinated spans: fewer
+    have not been tried, and more are better.
 
     \b
     Examples:
+      lrp4rag train --reader MODEL --out mine/
       lrp4rag train labelled.jsonl --store store/ --out mine/
       lrp4rag train labels.jsonl --more everyday --store store/ --out mine/ --config train.yaml
     """
@@ -190,11 +219,12 @@ def train(
     check_target(out)  # before the expensive part
     if scores is not None:
         check_written(scores)
-    recipe = settings.recipe(store)
+    recipe = settings.recipe(data, store)
+    if store is None and recipe.needs:
+        store = out.with_name(f"{out.name}-store")
+        say(f"what is extracted is kept in {store}", err=True)
     if store is not None and (_within(out, store) or _within(store, out)):
         raise InputError("--out and --store are two folders, and neither is in the other", path=out)
-    if store is None and recipe.needs:
-        raise InputError("--store is needed: a folder for what is extracted", field="store")
     corpus = settings.corpus(data, pairs=READING in recipe.needs or not recipe.needs)
     recipe.require_enough(corpus.examples)
     extraction = None

@@ -62,6 +62,8 @@ REASONS = {
 """By feature, words for the mean over a sentence's tokens."""
 VALUE_LENGTH = 60
 """Characters that are shown of a value."""
+TRAIN = "lrp4rag train --reader MODEL --out FOLDER"
+"""The command that gives a reader a detector of its own."""
 _PERCENT = {
     *("others in passages", "asked", "share", "value", "unsupported"),
     *(name for name in REASONS if name.startswith(("novel ", "in ", "near ", "new "))),
@@ -211,7 +213,7 @@ def uncalibrated_words(reader: Mapping[str, Any]) -> str:
     name = one_line(str(reader.get("name")), 100)
     return (
         f"not calibrated for the reader {name}: texts alone were compared, and it shows what sentences rest "
-        "on; for a detector of its own: lrp4rag train DATA --reader MODEL --store STORE --out FOLDER"
+        f"on; for a detector of its own: {TRAIN}"
     )
 
 

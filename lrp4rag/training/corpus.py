@@ -77,22 +77,22 @@ class Corpus:
         examples: Sequence[Example],
         more: Mapping[str, Sequence[Example]] | None = None,
         *,
+        every: int = 1,
         more_every: int = 1,
         pairs: bool = False,
         pairs_every: int = 1,
         seed: int = 0,
     ) -> Corpus:
         """Gather annotated examples, further sets by name (of their hallucinated responses about one in
-        `more_every`, drawn by its id), and with `pairs` the `variants` of the annotated ones, of about one
-        source in `pairs_every`, drawn by its name."""
-        rows = [Row(example) for example in examples]
+        `every` and in `more_every`, drawn by its id), and with `pairs` the `variants` of the annotated ones,
+        of about one source in `pairs_every`, drawn by its name."""
+        rows = [Row(one) for one in examples if not one.labels or _drawn(one.id, every)]
         for name, some in (more or {}).items():
             if name in (ANNOTATED, MADE):
                 raise InputError(f"a set of further data cannot be called '{name}'; rename its file")
             rows += [Row(one, name) for one in some if not one.labels or _drawn(one.id, more_every)]
         if pairs:
-            made = variants(examples, seed=seed)
-            rows += [Row(one, MADE) for one in made if _drawn(one.source, pairs_every)]
+            rows += [Row(one, MADE) for one in variants(examples, every=pairs_every, seed=seed)]
         return cls(tuple(rows))
 
     @property
@@ -123,8 +123,11 @@ def _drawn(name: str, every: int) -> bool:
     return crc32(name.encode()) % every == 0
 
 
-def variants(examples: Sequence[Example], *, shapes: int = SHAPES, seed: int = 0) -> Iterator[Example]:
-    """Change the faithful examples of each source, drawn by the source; other sources only lend passages.
+def variants(
+    examples: Sequence[Example], *, shapes: int = SHAPES, every: int = 1, seed: int = 0
+) -> Iterator[Example]:
+    """Change the faithful examples of about one source in `every`, drawn by the source; other sources only
+    lend passages.
 
     Labels are exact. All keep their source, so that folds do not part them.
     """
@@ -137,6 +140,8 @@ def variants(examples: Sequence[Example], *, shapes: int = SHAPES, seed: int = 0
     common = common_words(lenders)
     taken: set[str] = {example.id for example in examples}
     for source, own in sources.items():
+        if not _drawn(source, every):
+            continue
         random = Random(f"{seed}/{source}")
         others = [one for one in random.sample(lenders, min(8, len(lenders))) if one.source != source]
         for variant in _of_source(own, others, common, shapes, random):

@@ -1,4 +1,4 @@
-"""Labelled data that comes with the package, by the name that `lrp4rag train --more` knows it by."""
+"""Labelled data that comes with the package, by the name that commands know it by."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from lrp4rag.data import load_examples
 from lrp4rag.example import Example
 from lrp4rag.training.sets.edits import load_edited
 
-EVIDENCE = "everyday-evidence"
 _FOLDER = Path(__file__).parent
+EVERYDAY, EVIDENCE = (_FOLDER / f"{name}.jsonl" for name in ("everyday", "everyday-evidence"))
 SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.jsonl")))
 
 
-def set_path(given: Path) -> Path:
-    """Return the file of a set, where its name is given and no file is there by that name; else the same
-    path."""
-    return _FOLDER / f"{given}.jsonl" if str(given) in SETS and not given.exists() else given
+def set_path(data: str | Path) -> str | Path:
+    """Return the file of a set, where `data` is its name and no file is there by that name; else `data`."""
+    named = str(data) in SETS and not Path(data).exists()
+    return _FOLDER / f"{data}.jsonl" if named else data
 
 
-def load_set(given: Path) -> list[Example]:
-    """Load a set by its name, or the labelled examples of a file. `everyday-evidence` are the faithful
+def load_set(data: str | Path) -> list[Example]:
+    """Load a set by its name, or examples as `load_examples` does. `everyday-evidence` are the faithful
     answers of `everyday` to edited passages."""
-    path = set_path(given)
-    if path.parent != _FOLDER or path.stem != EVIDENCE:
+    path = set_path(data)
+    if path != EVIDENCE:
         return load_examples(path)
     answers: dict[str, dict[str, Example]] = {}
-    for example in load_examples(_FOLDER / f"{EVIDENCE.partition('-')[0]}.jsonl"):
+    for example in load_examples(EVERYDAY):
         base, _, name = example.id.partition(".")
         if not example.labels:
             answers.setdefault(base, {})[name] = example
-    return list(load_edited(path, answers))
+    return list(load_edited(EVIDENCE, answers))

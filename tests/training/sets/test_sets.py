@@ -8,21 +8,30 @@ import pytest
 
 from lrp4rag.data import load_examples
 from lrp4rag.example import Example
-from lrp4rag.training.sets import SETS, set_path
+from lrp4rag.training.sets import EVERYDAY, SETS, load_set, set_path
+from lrp4rag.util.errors import InputError
 
 
 @pytest.fixture(scope="module")
 def everyday() -> list[Example]:
-    return load_examples(set_path(Path("everyday")))
+    return load_examples(EVERYDAY)
 
 
 def test_sets_are_found_by_name_unless_a_file_has_it(tmp_path, monkeypatch) -> None:
     assert SETS == ("everyday", "everyday-evidence")
-    assert set_path(Path("everyday")).is_file()
+    assert set_path(Path("everyday")) == set_path("everyday") == EVERYDAY
+    assert EVERYDAY.is_file()
     assert set_path(tmp_path / "everyday") == tmp_path / "everyday"
     monkeypatch.chdir(tmp_path)
     Path("everyday").write_text("")
     assert set_path(Path("everyday")) == Path("everyday")
+
+
+def test_what_is_no_set_is_read_as_it_was_given() -> None:
+    assert set_path("-") == "-"
+    assert set_path("s3://bucket/everyday") == "s3://bucket/everyday"
+    with pytest.raises(InputError, match="no such file"):
+        load_set("yesterday")
 
 
 def test_every_fault_was_made_of_a_faithful_answer_of_its_question(everyday) -> None:
