@@ -8,13 +8,13 @@ import gc
 import importlib
 import importlib.util
 import inspect
+import math
 import re
+import signal
 import statistics
-import sys
 import time
-import types
-import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -223,19 +223,6 @@ def captum_row(model: Any, example: Example) -> Callable[[], float]:
     return row
 
 
-def patch_with_lxt() -> None:
-    """Let LXT change Llama's classes, for good. It imports torchvision for vision transformers only: where
-    that is missing, an empty module with the one name that LXT reads stands in."""
-    warnings.filterwarnings("ignore", message="'zennit' library is not available")
-    if importlib.util.find_spec("torchvision") is None:
-        models, transformer = types.ModuleType("torchvision.models"), types.ModuleType("vision_transformer")
-        vars(transformer)["nn"], vars(models)["vision_transformer"] = torch.nn, transformer
-        sys.modules |= {"torchvision": types.ModuleType("torchvision"), "torchvision.models": models}
-    from transformers.models.llama import modeling_llama
-
-    importlib.import_module("lxt.efficient").monkey_patch(modeling_llama)
-
-
 def row_cost(library: str, model: Any, lengths: Lengths) -> Cell:
     """One row of R* by a library over a plain forward, and R_response made of a row for each token."""
     example = Example.random(lengths.prompt, lengths.response, model.config.vocab_size)
@@ -252,7 +239,10 @@ def row_cost(library: str, model: Any, lengths: Lengths) -> Cell:
 
 
 def lxt_cost(shape: str, device: str, dtype: str, lengths: Lengths) -> Cell:
-    patch_with_lxt()
+    """`row_cost` by LXT, which changes Llama's classes for good."""
+    from transformers.models.llama import modeling_llama
+
+    importlib.import_module("lxt.efficient").monkey_patch(modeling_llama)
     return row_cost("lxt", model_of(shape, device, dtype), lengths)
 
 
@@ -262,7 +252,10 @@ def libraries(models: Models, lengths: Lengths, shape: str, library: str) -> Cel
         return {"note": "not installed"}
     if library == "lxt":  # in a process of its own, which needs the memory
         models.forget()
-        return apart(lxt_cost, shape, str(models.device), models.dtype, lengths)
+        try:
+            return apart(lxt_cost, shape, str(models.device), models.dtype, lengths)
+        except ImportError as error:  # LXT 2.1 needs transformers 4
+            return {"note": one_line(f"cannot be imported: {error}", 200)}
     return row_cost(library, models(shape, models.dtype), lengths)
 
 
@@ -390,10 +383,32 @@ def parts_of(lengths: Lengths, dtype: str) -> list[Part]:
     ]
 
 
+class OutOfTime(BaseException):
+    """The time of a part is over; no handler of errors on the way holds it up."""
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Raise `OutOfTime` in what runs inside once the deadline, of `time.monotonic`, has passed."""
+
+    def stop(*_: object) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def outcome(measure: Callable[[], Cell]) -> Cell:
     """What is measured; that memory ran out is a result, anything else that is raised an error."""
     try:
-        return measure()
+        cell = measure()
+        odd = [name for name, value in cell.items() if isinstance(value, float) and not math.isfinite(value)]
+        return cell | dict.fromkeys(odd, "not finite")  # JSON has no such number
     except Exception as error:  # one cell must not lose the others
         if is_out_of_memory(error):
             return {"note": "out of memory"}
@@ -446,8 +461,8 @@ def main(
     a second, how long is a stream held, how long may prompts be.
 
     \b
-    No measurement starts once the time of its part is over, and each result is written as soon as it is
-    there: run it again to go on. Exits with 1 where relevance is wrong.
+    Each part ends with its share of the time, and each result is written as soon as it is there: run it again
+    to go on. Exits with 1 where relevance is wrong.
 
     \b
     Examples:
@@ -478,19 +493,28 @@ def measure_all(out: Path, setup: dict[str, Any], lengths: Lengths, models: Mode
     out.mkdir(parents=True, exist_ok=True)
     cells, parts = Cells(out / "gpu.json", setup), parts_of(lengths, models.dtype)
     deadline, wrong = time.monotonic(), list[str]()
+
+    def write() -> None:
+        write_atomically(out / "README.md", "\n".join(page(setup, lengths, parts, cells)) + "\n")
+
     for part in parts:
         deadline += limit * part.share
         for key, choice in part.calls():
             if key not in cells or "error" in cells[key]:  # that may have been a fault of the machine
-                if time.monotonic() > deadline:
+                try:
+                    with until(deadline):
+                        cell = outcome(partial(part.measure, models, lengths, *choice))
+                except OutOfTime:
                     break
-                cells.add({key: outcome(partial(part.measure, models, lengths, *choice))})
-                models.free()
-                write_atomically(out / "README.md", "\n".join(page(setup, lengths, parts, cells)) + "\n")
-                figures = ", ".join(f"{name} {in_words(name, value)}" for name, value in cells[key].items())
+                finally:
+                    models.free()
+                cells.add({key: cell})
+                write()
+                figures = ", ".join(f"{name} {in_words(name, value)}" for name, value in cell.items())
                 click.echo(f"{key}: {figures}")
             if "error" in cells[key] or not cells[key].get("right", True):
                 wrong.append(key)
+    write()
     if wrong:
         raise RelevanceError(f"wrong or not computed: {'; '.join(wrong)}")
 

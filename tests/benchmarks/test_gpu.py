@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,12 +96,20 @@ def test_relevance_that_is_wrong_ends_with_an_error(tmp_path: Path, monkeypatch:
         monkeypatch, lambda models, lengths, _: gpu.correctness(models, lengths, "float32", "attnlrp")
     )
     assert run(tmp_path).exit_code == 1
-    assert cells_in(tmp_path)[KEY]["right"] is False
+    assert cells_in(tmp_path)[KEY]["push"] == "not finite"
+    assert run(tmp_path).exit_code == 1  # what was measured before counts too
 
 
-def test_nothing_starts_once_the_time_is_over(tmp_path: Path) -> None:
-    assert run(tmp_path, "--minutes", "1e-9").exit_code == 0
-    assert list(tmp_path.iterdir()) == []
+def test_what_takes_too_long_is_cut_and_measured_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_parts(monkeypatch, lambda *_: time.sleep(60))
+    assert run(tmp_path, "--minutes", "0.003").exit_code == 0
+    assert not (tmp_path / "gpu.json").exists()
+    assert "Not measured: tiny." in (tmp_path / "README.md").read_text()
+    replace_parts(monkeypatch, lambda *_: {"seconds": 1.0})
+    assert run(tmp_path).exit_code == 0
+    assert cells_in(tmp_path) == {KEY: {"seconds": 1.0}}
 
 
 def test_another_setup_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
