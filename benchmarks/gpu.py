@@ -121,8 +121,8 @@ class Models:
 
     def free(self) -> None:
         """Give back what a measurement left, also one that ran out of memory."""
-        gc.collect()
         if self.device.type == "cuda":
+            gc.collect()
             torch.cuda.empty_cache()
 
 
