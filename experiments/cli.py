@@ -602,7 +602,7 @@ def extract(
         parts=names,
         max_memory=reader.max_memory,
         workers=workers,
-        load=replace(reader, chat_template=opened.identity.chat_template).open_in_worker,
+        load=replace(reader, chat_template=opened.identity.chat_template).open,
         fillers=ALL_FILLERS,
     )
     say(f"{found.computed} computed, {found.present} already present, {len(found.failures)} failed")

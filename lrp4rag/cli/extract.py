@@ -142,7 +142,7 @@ def _here(
         parts=parts,
         max_memory=choice.max_memory,
         workers=engine.workers or 1,
-        load=replace(choice, chat_template=reader.identity.chat_template).open_in_worker,
+        load=replace(choice, chat_template=reader.identity.chat_template).open,
     )
 
 
@@ -159,7 +159,7 @@ def _on_cluster(
     from lrp4rag.training.store import Configuration
 
     composite = choice.composite or (detector.card.composite if detector is not None else choice.rules)
-    load = choice.framed_as(detector).for_workers().open_in_worker
+    load = choice.framed_as(detector).for_workers().open
     wanted = tuple(part_named(part) for part in parts)
 
     def check(configuration: Configuration) -> None:

@@ -234,9 +234,10 @@ class ReaderChoice:
         """The composite, where no detector names one."""
         return self.composite or "attnlrp"
 
-    def open(self, detector: Model | None = None) -> Reader:
+    def open(self, detector: Model | None = None, *, worker: int = 0) -> Reader:
         """Load the reader, with the detector's chat framing unless the options name one; none for a detector
-        that needs none and where none is named."""
+        that needs none and where none is named. The reader of a further `worker` is on the next GPU, where
+        there are several and none is named."""
         from lrp4rag.reader import load_reader
 
         framing = self.framed_as(detector).chat_template
@@ -245,7 +246,7 @@ class ReaderChoice:
             raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
         return load_reader(
             NONE if needs_none else self.reader_name,
-            device=self.device,
+            device=self._device_of(worker),
             dtype=self.dtype,
             chat_template=framing,
             max_memory=self.max_memory,
@@ -262,15 +263,13 @@ class ReaderChoice:
         device = "cuda" if self.device is not None and self.device.startswith("cuda") else self.device
         return replace(self, reader_name=absolute_name(self.reader_name), device=device)
 
-    def open_in_worker(self, worker: int) -> Reader:
-        """Load the reader of a worker, on the next GPU where there are several and none is named."""
-        device = self.device
-        if device is None and worker:
+    def _device_of(self, worker: int) -> str | None:
+        if self.device is None and worker:
             import torch
 
             if torch.cuda.device_count() > 1:
-                device = f"cuda:{worker % torch.cuda.device_count()}"
-        return replace(self, device=device).open()
+                return f"cuda:{worker % torch.cuda.device_count()}"
+        return self.device
 
 
 COMPOSITE = advanced(

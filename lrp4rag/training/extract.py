@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extractor import FILLERS, Extractor, Failures, Filler, Group
 from lrp4rag.training.store import Configuration, Store, discard
-from lrp4rag.training.workers import run_in_workers
+from lrp4rag.training.workers import Load, run_in_workers
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.progress import track
@@ -40,7 +40,7 @@ def extract(
     parts: Sequence[str] = (RELEVANCE,),
     max_memory: int | None = None,
     workers: int = 1,
-    load: Callable[[int], Reader] | None = None,
+    load: Load | None = None,
     fillers: Mapping[str, Filler] = FILLERS,
 ) -> Extraction:
     """Compute the parts that the store lacks of every example; a failure is logged and the rest go on.

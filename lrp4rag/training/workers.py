@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
+from typing import Protocol
 
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extractor import FILLERS, Extractor, Failures, Filler, Group
@@ -19,6 +20,13 @@ from lrp4rag.util.errors import LRP4RAGError
 START = "spawn"
 """How workers are started: CUDA cannot be used in forked ones."""
 
+
+class Load(Protocol):
+    """Loads the reader of a worker in its process."""
+
+    def __call__(self, *, worker: int) -> Reader: ...
+
+
 _extractor: Extractor | None = None
 
 
@@ -26,7 +34,7 @@ def run_in_workers(
     groups: Sequence[Group],
     parts: Sequence[str],
     store: Store,
-    load: Callable[[int], Reader],
+    load: Load,
     workers: int,
     max_memory: int | None,
     fillers: Mapping[str, Filler] = FILLERS,
@@ -66,7 +74,7 @@ def run_in_workers(
 def _start(
     numbers: multiprocessing.Queue[int],
     parent: Connection,
-    load: Callable[[int], Reader],
+    load: Load,
     store: Store,
     threads: int,
     max_memory: int | None,
@@ -78,7 +86,7 @@ def _start(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     _end_with(parent)
     torch.set_num_threads(threads)
-    _extractor = Extractor(load(numbers.get()), store, max_memory=max_memory, fillers=fillers)
+    _extractor = Extractor(load(worker=numbers.get()), store, max_memory=max_memory, fillers=fillers)
 
 
 def _run(group: Group, parts: Sequence[str]) -> Failures:

@@ -18,7 +18,7 @@ from lrp4rag.training.extractor import Extractor, Group
 from lrp4rag.training.store import MANIFEST, Configuration, Store
 from lrp4rag.util.progress import track
 
-Load = Callable[[int], Reader]
+Load = Callable[[], Reader]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ExtractionWorker:
     reader under the same name than the one the store was made with."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
-        reader, configuration = plan.load(0), store.configuration
+        reader, configuration = plan.load(), store.configuration
         here = replace(configuration, reader=reader.identity.as_dict())
         configuration.require(here, store.folder / MANIFEST)
         self._parts, self._extractor = plan.parts, Extractor(reader, store, max_memory=plan.max_memory)
@@ -84,6 +84,6 @@ def extract_on_cluster(
 
 def _configuration(plan: Plan) -> Configuration:
     """Raises `InputError` for parts that this reader or composite cannot have."""
-    reader, rules = plan.load(0), composite_named(plan.composite)
+    reader, rules = plan.load(), composite_named(plan.composite)
     require_possible(plan.parts, reader)
     return Configuration(reader.identity.as_dict(), rules.name, truncation=plan.truncation)
