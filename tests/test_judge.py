@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from lrp4rag import Detector, Example, InputError, attribute, judge
 from lrp4rag.classifiers import Features
@@ -27,7 +28,8 @@ from lrp4rag.report.record import record
 from lrp4rag.report.words import reasons_of
 from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.cli.plain_detector import TRAINED, plain_detector
-from tests.tiny import bridge_example
+from tests.lrp.tiny_families import FAMILIES, build
+from tests.tiny import CHATML, bridge_example, tiny_tokenizer
 from tests.training.labelled import examples
 
 QUESTION = "How tall is the lighthouse?"
@@ -351,6 +353,20 @@ def test_a_base_model_without_a_chat_template_reads_the_raw_prompt(
     assert not detector.reader.identity.chat_template
     verdict = detector.judge("How tall is it?", PASSAGES, "It is 58 metres tall.")
     assert (verdict.contradictions[0].instead, verdict.calibrated) == ("31 metres", False)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tiny_random_reader_of_each_family_shows_what_texts_rest_on(family: str, tmp_path: Path) -> None:
+    """From a folder, with and without a chat template; windows slide over less than a passage."""
+    tokenizer = tiny_tokenizer(None if len(family) % 2 else CHATML)
+    shape = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id}
+    build(family, torch.float32, **shape).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    detector = Detector.load(reader=tmp_path, device="cpu")
+    verdict = detector.judge(QUESTION, PASSAGES, ANSWERS["invented"])
+    assert verdict.hallucinated
+    assert np.isfinite([sentence.by_passage for sentence in verdict.sentences]).all()
+    assert np.isfinite(detector.with_rows(verdict).sentence_rows).all()
 
 
 @pytest.mark.parametrize(
