@@ -38,6 +38,7 @@ _KERNELS = ("bitsandbytes", "torchao")
 
 # What a model needs of a hub repository; pickled weights are never fetched.
 _HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "vocab.txt", "merges.txt"]
+_ADAPTER = "adapter_config.json"
 _SOURCE_NOTE = "lrp4rag_files.json"
 WEIGHTS = "model.safetensors"
 
@@ -83,20 +84,44 @@ def resolve(name: str) -> Path:
 
 def model_folder(name: str, what: str = "reader", revision: str | None = None) -> Path:
     """Return the local folder of a model in Hugging Face format, of a folder or a hub id at a revision;
-    errors say `what` it is."""
+    errors say `what` it is. Raises `InputError` for an adapter, with what merges it into its model."""
     try:
         path = Path(name).expanduser()
         is_folder = path.is_dir()
     except (OSError, RuntimeError, ValueError) as error:  # as above
         raise InputError(f"cannot load {what} '{one_line(name, 100)}': {first_line(error)}") from error
     if not is_folder:
-        return _from_hub(name, what, revision)
+        folder = _from_hub(name, what, revision)
+        _refuse_adapter(folder, name, what)
+        return folder
+    _refuse_adapter(path, name, what)
     if not (path / "config.json").exists():
         raise InputError(f"no config.json in {path}: this is not a Hugging Face model folder")
     for file in path.iterdir():  # the libraries that read them would wait for a pipe
         if file.exists() and not file.is_dir():
             require_regular(file, file.stat().st_mode)
     return path
+
+
+def _refuse_adapter(folder: Path, name: str, what: str) -> None:
+    """Raise `InputError` for weights that are added to those of another model: transformers would fetch that
+    one, and the identity would not have its weights."""
+    if not (folder / _ADAPTER).exists():
+        return
+    kind = f"AutoPeftModelFor{'CausalLM' if what == 'reader' else 'SequenceClassification'}"
+    lines = (
+        f"from peft import {kind}",
+        "from transformers import AutoTokenizer",
+        f"adapted = {kind}.from_pretrained({json.dumps(name)})",
+        'base = adapted.peft_config["default"].base_model_name_or_path',
+        'AutoTokenizer.from_pretrained(base).save_pretrained("merged")',
+        'adapted.merge_and_unload().save_pretrained("merged")',
+    )
+    raise InputError(
+        f"cannot load {what} '{one_line(name, 100)}': it is an adapter (LoRA, say), and no model by itself. "
+        "Merge it into its model once, by Python after pip install peft, and give the folder 'merged':\n"
+        + "\n".join(f"    {line}" for line in lines)
+    )
 
 
 def weights_hash(folder: Path) -> str:

@@ -15,13 +15,72 @@ from safetensors.torch import save_file
 from lrp4rag.reader import DEFAULT_READER, Reader, copies, load_reader, weights
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from lrp4rag.util.errors import InputError, LRP4RAGError
-from tests.tiny import bridge_example, save_tiny_gguf, tiny_config, tiny_llama, tiny_tokenizer
+from tests.tiny import (
+    bridge_example,
+    save_tiny_gguf,
+    save_tiny_reader,
+    tiny_config,
+    tiny_llama,
+    tiny_tokenizer,
+)
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LRP4RAG_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+# Adapters.
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    """One of a tiny reader that changes what it says."""
+    peft = pytest.importorskip("peft", reason="adapters are merged by: pip install peft")
+    model = load_reader(str(save_tiny_reader(tmp_path / "base")), device="cpu").model
+    config = peft.LoraConfig(target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM", r=2)
+    adapted = peft.get_peft_model(model, config)
+    with torch.no_grad():
+        for name, weight in adapted.named_parameters():
+            if "lora_" in name:
+                weight.fill_(0.3)
+    adapted.peft_config["default"].base_model_name_or_path = str(tmp_path / "base")
+    adapted.save_pretrained(tmp_path / "adapter")
+    return tmp_path / "adapter"
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("beside_weights", [False, True])
+def test_an_adapter_is_refused_with_what_merges_it(
+    adapter: Path, beside_weights: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if beside_weights:  # then transformers would load the base model, whatever the weights here are
+        save_tiny_reader(adapter, seed=1)
+    with pytest.raises(InputError, match="merge_and_unload") as refused:
+        load_reader(str(adapter), device="cpu")
+    if beside_weights:
+        return
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(line.strip() for line in str(refused.value).splitlines() if line[0] == " "))
+    merged, base = (load_reader(str(tmp_path / name), device="cpu") for name in ("merged", "base"))
+    example = bridge_example()
+    ids = torch.tensor([merged.encode(example).prompt_ids])
+    with torch.no_grad():
+        assert not torch.allclose(merged.model(ids).logits, base.model(ids).logits)
+    assert merged.encode(example) == base.encode(example)
+    assert merged.identity.weights != base.identity.weights
+
+
+@pytest.mark.parametrize("what", ["reader", "comparer"])
+def test_an_adapter_of_the_hub_is_refused_too(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path))
+    with pytest.raises(InputError, match=f"load {what} 'org/adapter'.*adapter") as refused:
+        weights.model_folder("org/adapter", what)
+    assert '.from_pretrained("org/adapter")' in str(refused.value)
 
 
 # GGUF.
