@@ -133,6 +133,7 @@ class _RagTruthResponse(BaseModel):
     model: str
     labels: list[_RagTruthLabel]
     response: str
+    split: str = ""
 
 
 def load_examples(path: str | Path, *, template: str | None = None) -> list[Example]:
@@ -154,7 +155,7 @@ def load_examples(path: str | Path, *, template: str | None = None) -> list[Exam
     if path.is_dir():
         files = [file for file in sorted(path.iterdir()) if file.name.endswith((".jsonl", ".parquet"))]
         if not files or {file.name for file in files} & set(RAGTRUTH_FILES):
-            return _from_ragtruth(path)
+            return load_ragtruth(path)
         prefixes = {file: f"{file.name}:" if len(files) > 1 else "" for file in files}
         rows = (
             (file, line, f"{prefixes[file]}{number}", row)
@@ -278,7 +279,8 @@ def _responses(row: ExampleRow, id: str, path: str | Path, line: int) -> Iterato
         yield row.model_copy(update=dict(fields)), f"responses[{k}]."
 
 
-def _from_ragtruth(folder: Path) -> list[Example]:
+def load_ragtruth(folder: Path, *, task: str | None = None, split: str | None = None) -> list[Example]:
+    """Read a RAGTruth directory; of one `task` and `split` ("train" or "test"), where they are named."""
     sources_path, responses_path = (folder / name for name in RAGTRUTH_FILES)
     for file in (sources_path, responses_path):
         if not file.is_file():
@@ -296,6 +298,8 @@ def _from_ragtruth(folder: Path) -> list[Example]:
             message = f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}"
             raise InputError(message, path=responses_path, line=line, field="source_id")
         source_line, source = sources[response.source_id]
+        if task not in (None, source.task_type) or split not in (None, response.split):
+            continue
         question, passages = _ragtruth_parts(source, sources_path, source_line)
         fields = {
             "question": question,

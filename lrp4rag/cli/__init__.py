@@ -30,6 +30,7 @@ SECTIONS = {
         "calibrate": LazyCommand("lrp4rag.cli.calibrate", "Let a published model stand in for the comparer."),
         "extract": LazyCommand("lrp4rag.cli.extract", "Compute relevance of responses into a store."),
         "store": LazyCommand("lrp4rag.cli.store", "Inspect, merge and export stores of what was extracted."),
+        "data": LazyCommand("lrp4rag.cli.data", "Fetch public labelled data, such as RAGTruth."),
         "corrupt": LazyCommand(
             "lrp4rag.cli.corrupt", "Make copies of faithful responses with a fault in them."
         ),

@@ -18,6 +18,7 @@ from typing import Any
 from lrp4rag.reader.copies import known_as
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
 from lrp4rag.util.files import (
+    cache_dir,
     folder_written_whole,
     opened,
     remove_leftovers,
@@ -54,12 +55,6 @@ MOST = {
     **{"num_local_experts": 2**12, "num_experts": 2**12, "moe_intermediate_size": 2**20},
 }
 """Limits far above the largest open models."""
-
-
-def cache_dir() -> Path:
-    """Converted readers and file hashes live here; `LRP4RAG_CACHE` moves it."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("LRP4RAG_CACHE") or Path(caches, "lrp4rag"))
 
 
 def label_of(name: str) -> str:

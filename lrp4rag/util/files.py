@@ -40,6 +40,12 @@ _KEPT_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
 _ours: set[str] = set()
 
 
+def cache_dir() -> Path:
+    """Return the folder of converted readers, file hashes and fetched data; `LRP4RAG_CACHE` moves it."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("LRP4RAG_CACHE") or Path(caches, "lrp4rag"))
+
+
 def place_at(path: str | Path) -> Path:
     """Return the path of a local folder or file, or of one behind a URL of fsspec. Raises `InputError` for a
     URL whose library is not installed."""

@@ -1,15 +1,17 @@
-"""Labelled data that comes with the package, by the name that commands know it by."""
+"""Labelled data that comes with the package, or was fetched, by the name that commands know it by."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lrp4rag.data import load_examples
+from lrp4rag.data import load_examples, load_ragtruth
 from lrp4rag.example import Example
+from lrp4rag.training.fetch import fetched_set
 from lrp4rag.training.sets.edits import load_edited
 
 _FOLDER = Path(__file__).parent
 EVERYDAY, EVIDENCE = (_FOLDER / f"{name}.jsonl" for name in ("everyday", "everyday-evidence"))
+RAGTRUTH = "ragtruth"
 SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.jsonl")))
 
 
@@ -21,7 +23,10 @@ def set_path(data: str | Path) -> str | Path:
 
 def load_set(data: str | Path) -> list[Example]:
     """Load a set by its name, or examples as `load_examples` does. `everyday-evidence` are the faithful
-    answers of `everyday` to edited passages."""
+    answers of `everyday` to edited passages, and `ragtruth`, which has to be fetched first, are the responses
+    to questions of its train split."""
+    if str(data) == RAGTRUTH and not Path(data).exists():
+        return load_ragtruth(fetched_set(RAGTRUTH), task="QA", split="train")
     path = set_path(data)
     if path != EVIDENCE:
         return load_examples(path)
