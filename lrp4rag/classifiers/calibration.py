@@ -2,6 +2,9 @@
 
 The vector, the length it is resampled to, the classifier and its hyper-parameters are all chosen in the
 same way: whatever differs between two ways to decide makes them two candidates. No source is split.
+
+Detectors that judge read what was fitted here: scikit-learn is imported where something is fitted, since it
+takes about a fifth of the time in which everything else is imported.
 """
 
 from __future__ import annotations
@@ -14,13 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold
-from sklearn.utils.validation import has_fit_parameter
 
-from lrp4rag.classifiers.registry import candidates_of
 from lrp4rag.util.errors import InputError
 
 CALIBRATION_FOLDS = 5
@@ -45,6 +42,8 @@ def grouped_folds(labels: Labels, groups: Groups, folds: int, seed: int) -> Fold
             raise InputError(
                 f"{folds} folds need at least {folds} sources with {name} responses, and there are {count}"
             )
+    from sklearn.model_selection import StratifiedGroupKFold
+
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     return list(splitter.split(labels, labels, groups))
 
@@ -75,6 +74,8 @@ class Candidate:
 
 def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "") -> tuple[Candidate, ...]:
     """Every candidate of a classifier on these inputs; raises `InputError` for an unknown classifier."""
+    from lrp4rag.classifiers.registry import candidates_of
+
     candidates = candidates_of(classifier).items()
     return tuple(Candidate(name, classifier, settings, model, inputs) for settings, model in candidates)
 
@@ -101,6 +102,8 @@ def logistic_weights(
     """Weights of columns (R, k), and the bias, by logistic regression on columns that are divided by their
     `scale` (k,; default: their deviations): `penalty` is scikit-learn's C there, the weights are those of the
     columns as they are. `counts` (R,) say how much each row counts."""
+    from sklearn.linear_model import LogisticRegression
+
     if scale is None:
         scale = deviations(columns)
     model = LogisticRegression(C=penalty, max_iter=MOST_STEPS)
@@ -188,6 +191,9 @@ def fit_best(
 
 def fit(estimator: Any, inputs: NDArray[np.floating], labels: Labels, groups: Groups) -> Any:
     """Return a fitted copy of the estimator."""
+    from sklearn.base import clone
+    from sklearn.utils.validation import has_fit_parameter
+
     extra = {"groups": groups} if has_fit_parameter(estimator, "groups") else {}
     return clone(estimator).fit(inputs, labels, **extra)
 
@@ -237,6 +243,8 @@ def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calib
     Accuracy is that of the decisions which will be made: at probability 1/2 where scores are `calibrated`
     on these very folds, and else where the model itself flags, above `cut`.
     """
+    from sklearn.metrics import accuracy_score, roc_auc_score
+
     if scoring == "auroc":
         return float(roc_auc_score(labels, scores))
     if calibrated:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 from scipy.special import expit, logit
-from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import balanced_weights, deviations, logistic_weights
 from lrp4rag.util.types import Bounded, Probability
@@ -237,6 +236,8 @@ def _named(generators: Names) -> list[str]:
 def best_threshold(scores: Scores, flags: Flags) -> float:
     """Return the score from which flagging an item maximises F1 over all of them; infinite where none is
     flagged."""
+    from sklearn.metrics import confusion_matrix_at_thresholds  # in training only
+
     if not flags.any():
         return np.inf
     _, alarms, misses, hits, thresholds = confusion_matrix_at_thresholds(flags, scores)

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from lrp4rag.classifiers.network import Recurrent, Weights, fit_network, recurrent_logits
+from lrp4rag.classifiers.vectors import flattened
 
 
 class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -88,11 +89,6 @@ class ThresholdClassifier(BinaryClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # the direction is known beforehand
         return tags
-
-
-def flattened(rows: NDArray[Any]) -> NDArray[Any]:
-    """(rows, ...) to (rows, columns)."""
-    return rows.reshape(len(rows), -1)
 
 
 class LSTMClassifier(BinaryClassifier):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix_at_thresholds
 
 from lrp4rag.classifiers.calibration import Labels, Scores
 from lrp4rag.classifiers.card import OperatingPoint
@@ -70,6 +69,8 @@ def operating_points(
     `others` are probabilities of faithful responses of other sets of data: the rate of false alarms is that
     of the set with most. Raises `ValueError` unless there are responses of both classes.
     """
+    from sklearn.metrics import confusion_matrix_at_thresholds  # in training only
+
     if labels.all() or not labels.any():
         raise ValueError("an operating point needs responses of both classes")
     falling = confusion_matrix_at_thresholds(labels, probabilities)

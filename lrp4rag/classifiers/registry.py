@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier, flattened
+from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier
+from lrp4rag.classifiers.vectors import flattened
 from lrp4rag.util.errors import InputError
 
 # The paper names neither sizes nor penalties, nor how much the threshold's scale trims.

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.metrics.pairwise import rbf_kernel
 
 from lrp4rag.classifiers.calibration import Calibrated, Scores, Sigmoid
-from lrp4rag.classifiers.estimators import flattened
 from lrp4rag.classifiers.network import recurrent_logits
+from lrp4rag.classifiers.vectors import flattened
 
 Array = NDArray[Any]
 Learned = dict[str, Any]
@@ -65,6 +64,8 @@ def _of_svm(pipeline: Any) -> Learned:
 def _svm(
     rows: Array, *, mean: Array, scale: Array, vectors: Array, weights: Array, offset: Array, gamma: Array
 ) -> Scores:
+    from sklearn.metrics.pairwise import rbf_kernel  # takes long to import, and few detectors need it
+
     kernel = rbf_kernel(_standardised(rows, mean, scale), vectors, gamma=float(gamma))
     scores: Scores = kernel @ weights + float(offset)
     return scores

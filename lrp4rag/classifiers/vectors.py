@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,3 +131,8 @@ class Features:
                 for one in vectors
             ]
         )
+
+
+def flattened(rows: NDArray[Any]) -> NDArray[Any]:
+    """(rows, ...) to (rows, columns)."""
+    return rows.reshape(len(rows), -1)

@@ -121,6 +121,16 @@ def test_the_package_and_the_list_of_commands_import_none_of_them(code):
     assert not (commands - allowed | {"torch", "transformers", "numpy", "lrp4rag.guard"}) & {*found}
 
 
+def test_judging_imports_nothing_that_only_learning_plots_and_pages_need():
+    """Everything that a command imports before it judges is waited for."""
+    found = run_python("import lrp4rag.judge\nimport sys\nprint('imported:', *sys.modules)").stdout
+    learning = {"sklearn", "scipy.stats", "pandas", "lrp4rag.classifiers.registry", "lrp4rag.training"}
+    plots = {"matplotlib", "seaborn", "captum"}
+    modules = {*found.split("imported:")[1].split()}
+    assert "lrp4rag.judge" in modules
+    assert not modules & (learning | plots)
+
+
 def test_commands_hide_no_modules_of_their_names():
     named = {name: vars(cli)[name] for names in COMMANDS for name in names[:1] if name in vars(cli)}
     assert {"analyse", "train", "serve"} < named.keys()
