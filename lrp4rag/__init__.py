@@ -89,5 +89,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(importlib.import_module(f"lrp4rag.{_HOMES[name]}"), name)
+        from lrp4rag.util.garbage import uncollected
+
+        with uncollected():
+            home = importlib.import_module(f"lrp4rag.{_HOMES[name]}")
+        return getattr(home, name)
     raise AttributeError(f"module 'lrp4rag' has no attribute '{name}'")

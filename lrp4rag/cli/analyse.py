@@ -153,15 +153,17 @@ def _here(
     as_json: bool,
 ) -> tuple[bool, int]:
     """Judge the examples here and print them. Returns whether one is flagged, and the exit code."""
-    from lrp4rag.classifiers.prevalence import require_enough
+    from lrp4rag.util.garbage import uncollected
+
+    with uncollected():
+        from lrp4rag.classifiers.prevalence import require_enough
+        from lrp4rag.guard.policy import assess, load_policy
 
     examples = source.read()
     if choice.estimates:
         require_enough(len(examples))
     if len(examples) > 1 and files.paths:
         raise InputError(f"--html and --png show one example and there are {len(examples)}; add --id")
-
-    from lrp4rag.guard.policy import assess, load_policy
 
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
     started = time.perf_counter()
