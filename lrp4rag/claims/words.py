@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+from lrp4rag.claims.stopwords import ENGLISH
 from lrp4rag.util.text import words_of
 
 
@@ -26,9 +27,6 @@ def stem(word: str) -> str:
     return re.sub(r"(?:ations?|ments?|ings?|ally|als?|ely|ed|es|ly|e|s|y|i)\Z", "", word)[:9]
 
 
-@functools.cache
 def stop_words() -> frozenset[str]:
     """Return English's most frequent words, in small letters."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return frozenset(ENGLISH_STOP_WORDS)
+    return ENGLISH

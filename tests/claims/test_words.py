@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.claims.words import content_words, stem
+from lrp4rag.claims.words import content_words, stem, stop_words
+from lrp4rag.util.hashes import hash_of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,10 @@ def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
 
 def test_content_words_leave_out_stop_words() -> None:
     assert content_words("The pool is NOT open on 24 May") == {"pool", "open", "24"}
+
+
+def test_stop_words_are_those_that_detectors_learned_with() -> None:
+    """A word more or less changes features: raise `FEATURE_VERSION` with it."""
+    assert hash_of(" ".join(sorted(stop_words()))) == (
+        "e570e9b41eab43e963c44d1d8b7ad441d084fa84f1104e01c9e8b41ad43feb89"
+    )

@@ -123,7 +123,9 @@ def test_the_package_and_the_list_of_commands_import_none_of_them(code):
 
 def test_judging_imports_nothing_that_only_learning_plots_and_pages_need():
     """Everything that a command imports before it judges is waited for."""
-    found = run_python("import lrp4rag.judge\nimport sys\nprint('imported:', *sys.modules)").stdout
+    found = run_python(
+        "import lrp4rag.judge, lrp4rag.guard.policy\nimport sys\nprint('imported:', *sys.modules)"
+    ).stdout
     learning = {"sklearn", "scipy.stats", "pandas", "lrp4rag.classifiers.registry", "lrp4rag.training"}
     plots = {"matplotlib", "seaborn", "captum"}
     modules = {*found.split("imported:")[1].split()}
