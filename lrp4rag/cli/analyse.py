@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -158,6 +159,9 @@ def _here(
     with uncollected():
         from lrp4rag.classifiers.prevalence import require_enough
         from lrp4rag.guard.policy import assess, load_policy
+
+        if not gc.get_freeze_count():  # once a process: modules stay, and need not be looked at again
+            gc.freeze()
 
     examples = source.read()
     if choice.estimates:
