@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from lrp4rag.classifiers.calibration import balanced_weights, deviations, logistic_weights
 from lrp4rag.util.types import Bounded, Probability
@@ -40,56 +40,37 @@ loss."""
 Weights = Annotated[tuple[Bounded, ...], Field(min_length=len(COLUMNS), max_length=len(COLUMNS))]
 LOWEST = -8.0
 """Log odds of an alarm in a claim without a value, and of one that is less suspect than this."""
-TINY = 1e-9
-"""Probabilities are cut this close to 0 and 1 before their log odds are taken."""
 NO_ALARMS: Mapping[str, Scores] = MappingProxyType({})
 SHIFT_DEVIATION = 0.5
 """Standard deviation of the prior of a generator's shift: odds half as large again are nothing unusual."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmRule:
-    """How the alarms of single kinds of faults join what a claim has in all: it is as suspect as the highest.
+@dataclass(frozen=True, slots=True, eq=False)
+class Claimed:
+    """S claims: their `COLUMNS`, (S, columns), the highest log odds of each alarm in them (S,; minus infinity
+    for none) by its name, and the log odds that trees make of both, (S,), where there are any."""
 
-    * `alarms`: slope and offset that make a probability of an alarm's log odds, by its name. Averaged with
-      all that is right in a claim, one wrong number would drown.
-    * `scale`: slope and offset of the log odds of the highest, so that probabilities hold.
-    """
+    columns: Scores
+    alarms: Mapping[str, Scores] = field(default_factory=dict)
+    by_trees: Scores | None = None
 
-    # In a card, every number is checked.
-    __pydantic_config__: ClassVar = ConfigDict(
-        extra="forbid", allow_inf_nan=False, revalidate_instances="always"
-    )
-
-    alarms: dict[str, tuple[Bounded, Bounded]] = field(default_factory=dict)
-    scale: tuple[Bounded, Bounded] = (1.0, 0.0)
-
-    def alarm(self, name: str, log_odds: Scores) -> Scores:
-        """Return the probabilities of a kind of fault from its log odds, of the same shape."""
-        slope, offset = self.alarms[name]
-        probabilities: Scores = expit(slope * log_odds + offset)
-        return probabilities
-
-    def joined(self, unsupported: Scores, alarms: Mapping[str, Scores]) -> Scores:
-        """Return the probabilities of S claims, (S,), from those that they are `unsupported` in all, (S,),
-        and the highest log odds of each alarm in them, (S,; minus infinity for none)."""
-        highest = unsupported
-        for name, log_odds in alarms.items():
-            highest = np.maximum(highest, self.alarm(name, log_odds))
-        slope, offset = self.scale
-        scaled: Scores = expit(slope * logit(np.clip(highest, TINY, 1 - TINY)) + offset)
-        return scaled
+    @property
+    def table(self) -> Scores:
+        """All that is known of each claim, (S, columns and alarms)."""
+        alarms = (np.maximum(scores, LOWEST) for scores in self.alarms.values())
+        return np.column_stack([self.columns, *alarms])
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
-    """* `weights`: the log odds that a claim is unsupported in all are its `COLUMNS` times these, those of
-      alarms (`LOWEST` or more) times `alarm_weights`, `offset`, and the generator's shift, added.
+    """* `weights`: the log odds that a claim is unsupported are its `COLUMNS` times these, those of alarms
+      (`LOWEST` or more) times `alarm_weights`, those that trees make of both times `tree_weight`, `offset`,
+      and the generator's shift, added.
     * `shifts`: log odds by generator, since some hallucinate more often than others; 0 for any other.
     * In a suspect claim, tokens are marked from the probability `token_threshold` on.
-    * `faults` joins the alarms of single kinds of faults with it.
     """
 
+    # In a card, every number is checked.
     __pydantic_config__: ClassVar = ConfigDict(
         extra="forbid", allow_inf_nan=False, revalidate_instances="always"
     )
@@ -99,49 +80,31 @@ class DecisionRule:
     token_threshold: Probability
     shifts: dict[str, Bounded] = field(default_factory=dict)
     alarm_weights: dict[str, Bounded] = field(default_factory=dict)
-    faults: AlarmRule = field(default_factory=AlarmRule)
+    tree_weight: Bounded = 0.0
 
     def shift(self, generator: str | None) -> float:
-        """Return the shift of the log odds by a generator, before the scale; 0 for an unknown one."""
+        """Return what a generator adds to the log odds of a claim; 0 for an unknown one."""
         return self.shifts.get(generator or "", 0.0)
 
-    def shift_in_all(self, generator: str | None) -> float:
-        """Return what a generator adds to the log odds of a claim that no alarm flags by itself."""
-        return self.faults.scale[0] * self.shift(generator)
+    def claims(self, claims: Claimed, generator: str | None = None) -> Scores:
+        """Return the probabilities of S claims, (S,)."""
+        return self.claims_by(claims, np.full(len(claims.columns), generator or ""))
 
-    def claims(
-        self, columns: Scores, generator: str | None = None, alarms: Mapping[str, Scores] = NO_ALARMS
-    ) -> Scores:
-        """Return the probabilities of S claims, (S,), from their `COLUMNS`, (S, columns), and the highest log
-        odds of each alarm in them (S,; minus infinity for none)."""
-        return self.claims_by(columns, np.full(len(columns), generator or ""), alarms)
-
-    def claims_by(
-        self, columns: Scores, generators: Names, alarms: Mapping[str, Scores] = NO_ALARMS
-    ) -> Scores:
+    def claims_by(self, claims: Claimed, generators: Names) -> Scores:
         """Return the probabilities of claims by several `generators`, (S,; "" for unknown)."""
-        return self.faults.joined(self.unsupported(columns, generators, alarms), alarms)
-
-    def unsupported(self, columns: Scores, generators: Names, alarms: Mapping[str, Scores]) -> Scores:
-        """Return the probabilities that claims are unsupported in all, (S,)."""
-        total = columns @ np.array(self.weights) + self.offset
+        weights = [*self.weights, *(self.alarm_weights[name] for name in claims.alarms)]
+        total = claims.table @ np.array(weights) + self.offset
+        if claims.by_trees is not None:
+            total = total + self.tree_weight * claims.by_trees
         total = total + np.array([self.shift(name) for name in generators])
-        for name, log_odds in alarms.items():
-            total = total + self.alarm_weights[name] * np.maximum(log_odds, LOWEST)
         probabilities: Scores = expit(total)
         return probabilities
 
-    def responses(
-        self,
-        columns: Scores,
-        owner: Numbers,
-        generators: Names,
-        alarms: Mapping[str, Scores] = NO_ALARMS,
-    ) -> Scores:
+    def responses(self, claims: Claimed, owner: Numbers, generators: Names) -> Scores:
         """Of R responses by `generators` (R,): that of the most suspect claim; 0 where there is none. `owner`
         (S,) is the number of each claim's response."""
         found = np.zeros(len(generators))
-        np.maximum.at(found, owner, self.claims_by(columns, generators[owner], alarms))
+        np.maximum.at(found, owner, self.claims_by(claims, generators[owner]))
         return found
 
 
@@ -176,41 +139,54 @@ def top_mean(scores: Scores, count: int) -> float:
     return float(np.sort(scores)[-count:].mean())
 
 
+def claim_weights(wrong: Flags, owner: Numbers, sets: Names) -> Scores:
+    """Return how much each of S claims counts where they are learned from, (S,): where responses are from
+    several `sets` (R,), where one is from shall not tell its class."""
+    return balanced_weights(wrong, sets[owner]) if len(set(sets)) > 1 else np.ones(len(wrong))
+
+
 def choose_rule(
-    columns: Scores,
+    claims: Claimed,
     wrong: Flags,
     owner: Numbers,
     labels: Flags,
     token_threshold: float,
     generators: Names,
     sets: Names | None = None,
-    alarms: Mapping[str, Scores] = NO_ALARMS,
 ) -> DecisionRule:
-    """Return the weights of a claim, and what makes a response's probability of its most suspect one: a rule
-    in which no alarm flags by itself.
+    """Return the weights of a claim, and what makes a response's probability of its most suspect one.
 
-    Of S claims: `columns` (S, columns), whether a part of them is annotated (`wrong`, (S,)) and the number of
-    their response (`owner`, (S,)); of R responses: `labels` and `generators` (R,), as for `responses`.
-    `alarms` (S,) are the highest log odds of each alarm in the claims, minus infinity for none.
+    Of S claims: `claims`, whether a part of them is annotated (`wrong`, (S,)) and the number of their
+    response (`owner`, (S,)); of R responses: `labels` and `generators` (R,), as for `responses`, and the
+    `sets` that they are from. `claims.by_trees` are by trees that did not learn from the claim.
 
-    First logistic regression of claims; then of responses, on the highest of their claims. Where responses
-    are from several `sets` (R,), probabilities hold where half of each set's are hallucinated: where a
-    response is from shall not tell its class. Generators' shifts are learned with the slope: without them, it
-    would have to explain why one generator hallucinates more.
+    First logistic regression of claims, in whose place the trees are where these tell more; then of
+    responses, on the highest of their claims. Where responses are from several sets, probabilities hold where
+    half of each set's are hallucinated. Generators' shifts are learned with the slope: without them, it would
+    have to explain why one generator hallucinates more.
     """
-    several = sets is not None and len(set(sets)) > 1
-    count = columns.shape[1]
-    columns = np.column_stack([columns, *(np.maximum(scores, LOWEST) for scores in alarms.values())])
-    of_claims = balanced_weights(wrong, sets[owner]) if several and sets is not None else None
-    weights, _ = logistic_weights(columns, wrong, 1 / (PENALTY * len(wrong)), of_claims)
-    highest = highest_of(columns @ weights, owner, len(labels))
+    sets = np.full(len(labels), "") if sets is None else sets
+    table, counts = claims.table, claim_weights(wrong, owner, sets)
+    weights, bias = logistic_weights(table, wrong, 1 / (PENALTY * len(wrong)), counts)
+    log_odds, grown = table @ weights, claims.by_trees
+    if grown is not None and _loss(grown, wrong, counts) >= _loss(log_odds + bias, wrong, counts):
+        grown = None
+    log_odds = log_odds if grown is None else grown
+    highest = highest_of(log_odds, owner, len(labels))
     some = np.isfinite(highest)
-    counts = balanced_weights(labels[some], sets[some]) if several and sets is not None else None
-    slope, offset, shifts = _regression(highest[some, None], labels[some], generators[some], counts)
+    halves = balanced_weights(labels[some], sets[some]) if len(set(sets)) > 1 else None
+    slope, offset, shifts = _regression(highest[some, None], labels[some], generators[some], halves)
     # A response must not become less suspect by a suspect claim.
-    scaled = (max(float(slope[0]), 0.0) * weights).tolist()
-    of_alarms = dict(zip(alarms, scaled[count:], strict=True))
-    return DecisionRule(tuple(scaled[:count]), offset, token_threshold, shifts, of_alarms)
+    scale = max(float(slope[0]), 0.0)
+    scaled = ((0.0 if grown is not None else scale) * weights).tolist()
+    count = claims.columns.shape[1]
+    of_alarms = dict(zip(claims.alarms, scaled[count:], strict=True))
+    tree_weight = 0.0 if grown is None else scale
+    return DecisionRule(tuple(scaled[:count]), offset, token_threshold, shifts, of_alarms, tree_weight)
+
+
+def _loss(log_odds: Scores, flags: Flags, counts: Scores) -> float:
+    return float(np.average(np.logaddexp(0, np.where(flags, -log_odds, log_odds)), weights=counts))
 
 
 def _regression(

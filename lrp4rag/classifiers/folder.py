@@ -31,7 +31,7 @@ LARGEST = 512 * 2**20
 """Bytes of what was learned. The bundled detector takes less than two million."""
 BUNDLED, TEXT = "default", "text"
 """The names of the detectors that come with the package; the second needs no reader."""
-KINDS = ("float32", "float64", "int64")
+KINDS = ("float32", "float64", "int32", "int64")
 
 
 def write_detector(folder: str | Path, card: Card, learned: Mapping[str, NDArray[Any]]) -> Path:

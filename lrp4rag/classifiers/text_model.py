@@ -13,8 +13,9 @@ from lrp4rag.claims.stating import stating_of
 from lrp4rag.classifiers.alarms import Alarmed, Alarms, alarm_arrays, alarms_of, text_units
 from lrp4rag.classifiers.card import Card, TextInput
 from lrp4rag.classifiers.contradiction import SUSPECTED, denials, differences
-from lrp4rag.classifiers.decision import COLUMNS
+from lrp4rag.classifiers.decision import COLUMNS, Claimed
 from lrp4rag.classifiers.model import Arrays, Model
+from lrp4rag.classifiers.trees import Trees, tree_arrays, trees_for, with_trees
 from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, Judgement, Reason, TokenMarks
 from lrp4rag.features.record import Record
 
@@ -34,9 +35,10 @@ VALUE = "text value"
 
 @dataclass(frozen=True, eq=False)
 class TextModel(Model):
-    """The `alarms` of a card, by their names, and the rule that joins them."""
+    """The `alarms` of a card, by their names, the `trees` that score claims by them, and the rule."""
 
     alarms: Alarms
+    trees: tuple[Trees, ...] = ()
 
     kind: ClassVar[str] = "text"
     plain: ClassVar[bool] = True
@@ -56,7 +58,8 @@ class TextModel(Model):
         passages, stating = record.context.passages, tuple(stating_of(text, sentences))
         alarmed = self._alarmed(record)
         highest = {name: alarmed.by_sentence(name, len(sentences)) for name in self.alarms}
-        claims = rule.claims(np.zeros((len(sentences), len(COLUMNS))), record.generator, highest)
+        judged = with_trees(Claimed(np.zeros((len(sentences), len(COLUMNS))), highest), self.trees)
+        claims = rule.claims(judged, record.generator)
         offsets = np.array(record.encoded.response_offsets).reshape(-1, 2)
 
         def tokens_of(start: int, end: int) -> slice:
@@ -81,7 +84,7 @@ class TextModel(Model):
         states = [number for number, states in enumerate(stating) if states != "nothing"]
         return Assessment(
             float(claims[states].max()) if states else None,
-            rule.shift_in_all(record.generator),
+            rule.shift(record.generator),
             marks=TokenMarks(marks.astype(np.float32), SUSPECTED),
             claims=Claims(claims, stating),
             contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
@@ -101,20 +104,21 @@ class TextModel(Model):
         if not silent or not names:  # most verdicts: nothing is scored again
             return ()
         alarmed = self._alarmed(record)
-        rule, count = self.input.reading.faults, len(judgement.spans)
-        chances = np.array([rule.alarm(name, alarmed.by_sentence(name, count)) for name in names])
-        most = [names[k] for k in chances.argmax(0)]
+        count = len(judgement.spans)
+        log_odds = np.array([alarmed.by_sentence(name, count) for name in names])
+        most = [names[k] for k in log_odds.argmax(0)]
         return tuple(Reason(most[number], None, number, words=ALARM_WORDS[most[number]]) for number in silent)
 
     def _alarmed(self, record: Record) -> Alarmed:
         return Alarmed.of(self.alarms, text_units(record, entailed=bool(self.comparer)))
 
     def arrays(self) -> Arrays:
-        return alarm_arrays(self.alarms)
+        return alarm_arrays(self.alarms) | tree_arrays(self.trees)
 
     @classmethod
     def of(cls, card: Card, arrays: Arrays) -> Self:
-        return cls(card, alarms_of(arrays, cast(TextInput, card.input).alarms))
+        read = cast(TextInput, card.input)
+        return cls(card, alarms_of(arrays, read.alarms), trees_for(read, arrays))
 
 
 def _contradiction(value: Comparison) -> Contradiction:

@@ -12,9 +12,11 @@ from scipy.special import expit
 from lrp4rag.classifiers.alarms import PLACE, Alarmed, Alarms, alarm_arrays, alarms_of, units
 from lrp4rag.classifiers.card import Card, TokenInput
 from lrp4rag.classifiers.contradiction import SUSPECTED, Statements, denials, differences, with_suspected
-from lrp4rag.classifiers.decision import claim_columns
+from lrp4rag.classifiers.decision import Claimed, claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
+from lrp4rag.classifiers.trees import PLACE as TREES
+from lrp4rag.classifiers.trees import Trees, tree_arrays, trees_for, with_trees
 from lrp4rag.classifiers.verdict import Assessment, Claims, Difference, Judgement, Reason, TokenMarks
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.contrast import Contrast
@@ -29,10 +31,12 @@ REASONS = 3
 
 @dataclass(frozen=True, eq=False)
 class TokenModel(Model):
-    """An `ensemble` of the card's blocks of features, the card's rule, and `alarms` by their names."""
+    """An `ensemble` of the card's blocks of features, the card's rule, `alarms` by their names, and
+    the `trees` that score claims."""
 
     ensemble: Ensemble
     alarms: Alarms = field(default_factory=dict)
+    trees: tuple[Trees, ...] = ()
 
     kind: ClassVar[str] = "tokens"
     plain: ClassVar[bool] = True
@@ -60,7 +64,8 @@ class TokenModel(Model):
         alarmed = Alarmed.of(self.alarms, units(record, entailed=bool(self.comparer)) if self.alarms else {})
         highest = {name: alarmed.by_sentence(name, len(columns)) for name in self.alarms}
         read = np.isin(np.arange(len(columns)), numbers)
-        claims = np.where(read, rule.claims(columns, record.generator, highest), 0.0)
+        judged = with_trees(Claimed(columns, highest), self.trees)
+        claims = np.where(read, rule.claims(judged, record.generator), 0.0)
         stating = [k for k, one in enumerate(statements.stating) if one != "nothing" and read[k]]
         marks, suspected = expit(scores.among), list[Contrast]()
         if "value" in self.alarms:
@@ -78,7 +83,7 @@ class TokenModel(Model):
             against = differences(record.compared, passages, alarmed)
         return Assessment(
             float(claims[stating].max()) if stating else None,
-            rule.shift_in_all(record.generator),
+            rule.shift(record.generator),
             TokenMarks(marks.astype(np.float32), rule.token_threshold),
             scores,
             Claims(claims, statements.stating),
@@ -126,11 +131,12 @@ class TokenModel(Model):
         return tuple(sorted(reasons, key=lambda reason: -abs(reason.moved or 0.0))[:REASONS])
 
     def arrays(self) -> Arrays:
-        return self.ensemble.arrays() | alarm_arrays(self.alarms)
+        return self.ensemble.arrays() | alarm_arrays(self.alarms) | tree_arrays(self.trees)
 
     @classmethod
     def of(cls, card: Card, arrays: Arrays) -> Self:
         read = cast(TokenInput, card.input)
         alarms = alarms_of(arrays, read.alarms)
-        words = {name: array for name, array in arrays.items() if not name.startswith(f"{PLACE}/")}
-        return cls(card, Ensemble.of(words, list(read.blocks)), alarms)
+        others = f"{PLACE}/", f"{TREES}/"
+        words = {name: array for name, array in arrays.items() if not name.startswith(others)}
+        return cls(card, Ensemble.of(words, list(read.blocks)), alarms, trees_for(read, arrays))

@@ -17,12 +17,11 @@ from lrp4rag.classifiers.card import (
     compares,
     package_versions,
 )
-from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, AlarmRule, DecisionRule
+from lrp4rag.classifiers.decision import COLUMNS, SHIFT_DEVIATION, TOPS, DecisionRule
 from lrp4rag.classifiers.domain import FACETS, HELD, TEXT_FACETS, Facet, ranges
 from lrp4rag.classifiers.ensemble import EPOCHS, Ensemble
 from lrp4rag.classifiers.folder import FORMAT
 from lrp4rag.classifiers.operating import (
-    ALARMS,
     DEFAULT_POINT,
     RULES,
     by_set,
@@ -31,11 +30,11 @@ from lrp4rag.classifiers.operating import (
 )
 from lrp4rag.classifiers.text_model import TextModel
 from lrp4rag.classifiers.token_model import TokenModel
+from lrp4rag.classifiers.trees import COUNT, DEPTH
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.features.blocks import Block
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.reader.comparer import bundled_comparer
-from lrp4rag.training.alarms import STEP
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import FOLDS, fit_ensemble
 from lrp4rag.training.tokens import Tokens
@@ -76,7 +75,9 @@ def fit_detector(
             "domain": ranges(rows.readings(), TEXT_FACETS),
             "selections": list(_selections(fitted.rule, seed, source, TEXT_FACETS)),
         }
-        return TextModel(_card(rows, tokens, probabilities, point, annotated, **details), alarms)
+        return TextModel(
+            _card(rows, tokens, probabilities, point, annotated, **details), alarms, fitted.trees
+        )
     tables = {name: block for name, block in blocks.items() if isinstance(block, PlainTable)}
     details = {
         "classifier": TokenModel.kind,
@@ -103,7 +104,9 @@ def fit_detector(
             *_selections(fitted.rule, seed, source, FACETS),
         ],
     }
-    return TokenModel(_card(rows, tokens, probabilities, point, annotated, **details), ensemble, alarms)
+    return TokenModel(
+        _card(rows, tokens, probabilities, point, annotated, **details), ensemble, alarms, fitted.trees
+    )
 
 
 def _card(
@@ -180,16 +183,18 @@ def _selections(
     data = INNER.format(folds=FOLDS, seed=seed)
     named = zip(COLUMNS, rule.weights, strict=True)
     weights = [f"{name} {weight:.2f}" for name, weight in (*named, *rule.alarm_weights.items()) if weight]
+    if rule.tree_weight:
+        weights = [f"{FOLDS} times {COUNT} boosted trees of depth {DEPTH}, times {rule.tree_weight:.2f}"]
     made: tuple[tuple[str, ...], ...] = (
         (
             f"log odds of a sentence, from the means of its highest {', '.join(map(str, TOPS))} tokens, by "
             "themselves and among neighbours, from its contradicted values, and from its alarms; a response "
             "has those of its highest sentence",
             f"{', '.join(weights)}; offset {rule.offset:.2f}",
-            "all",
-            "logistic regression of sentences, and of responses on their highest sentence",
+            "weights by logistic regression of sentences, and boosted trees",
+            "lower log loss of sentences, of trees on folds that they did not learn from; then logistic "
+            "regression of responses on their highest sentence",
         ),
-        *_of_alarms(rule.faults),
         (
             "what a generator adds to a response's log odds",
             ", ".join(f"{name} {shift:+.2f}" for name, shift in rule.shifts.items()),
@@ -209,17 +214,6 @@ Chosen = tuple[str, ...]
 
 def _selection(data: str, what: str, chosen: str, among: str, rule: str, where: str = "") -> Selection:
     return Selection(what=what, chosen=chosen, among=among, rule=rule, data=where or data)
-
-
-def _of_alarms(rule: AlarmRule) -> Iterator[Chosen]:
-    points = (f"{name} {-offset / slope:.2f}" for name, (slope, offset) in rule.alarms.items())
-    yield (
-        "alarms of single kinds of faults, and from which log odds each flags a claim by itself",
-        ", ".join(points),
-        f"budgets in steps of {STEP:.2%} of the faithful responses of a set",
-        f"most faults by set and kind where all together flag {ALARMS:.0%} of the faithful responses of a "
-        "set; one slope for all, by log loss",
-    )
 
 
 def _of_points(points: str, facets: Mapping[str, Facet]) -> Iterator[Chosen]:

@@ -22,11 +22,12 @@ from lrp4rag.classifiers.alarms import EVERY_FAULT, Alarm
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.decision import (
     NO_ALARMS,
-    TINY,
+    Claimed,
     DecisionRule,
+    Names,
     best_threshold,
     choose_rule,
-    highest_of,
+    claim_weights,
 )
 from lrp4rag.classifiers.ensemble import (
     Ensemble,
@@ -43,7 +44,8 @@ from lrp4rag.classifiers.ensemble import (
     token_weights,
 )
 from lrp4rag.classifiers.operating import DEFAULT_POINT, by_set, operating_points
-from lrp4rag.training.alarms import choose_alarms, fit_alarm
+from lrp4rag.classifiers.trees import Trees, with_trees
+from lrp4rag.training.alarms import fit_alarm
 from lrp4rag.training.folds import Protocol, Split, splits
 from lrp4rag.training.store import discard
 from lrp4rag.training.tokens import Tokens
@@ -54,6 +56,8 @@ from lrp4rag.util.progress import track
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
 FOLDS = 5
+TINY = 1e-9
+"""Probabilities are cut this close to 0 and 1 before their log odds are taken."""
 VERSION, ALARM_VERSION = 2, 3
 """Raised whenever the scores of the same key would come out differently: of blocks, and of alarms."""
 KIND = "scores"
@@ -62,13 +66,14 @@ KIND = "scores"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedStacker:
-    """What is learned from out-of-fold scores of base models: the stacker (of blocks, if there are any) and
-    the decision rule.
+    """What is learned from out-of-fold scores of base models: the stacker (of blocks, if there are any), the
+    trees that score claims, where they tell more than the rule's weights, and the decision rule.
 
     With what they make of these: `scores` of the rows' tokens, and `probabilities` (rows,) of responses.
     """
 
     stacker: Stacker | None
+    trees: tuple[Trees, ...]
     rule: DecisionRule
     scores: TokenScores
     probabilities: Scores
@@ -152,17 +157,24 @@ def fit_stacker(
     wrong = np.isin(sentences, sentence[flags])
     mark = best_threshold(expit(scores.among), flags)
     highest = _highest(tokens, rows, sentences, alarms)
-    rule = choose_rule(columns, wrong, owner, labels, mark, generators, sets, highest)
-    unsupported = rule.unsupported(columns, generators[owner], highest)
-    faults = choose_alarms(
-        highest_of(unsupported, owner, len(rows)),
-        {name: highest_of(score, owner, len(rows)) for name, score in highest.items()},
-        labels,
-        sets,
-        tokens.kinds[rows],
-    )
-    rule = replace(rule, faults=faults)
-    return FittedStacker(stacker, rule, scores, rule.responses(columns, owner, generators, highest))
+    trees, claims = grow_trees(Claimed(columns, highest), wrong, owner, labels, tokens.groups[rows], sets)
+    rule = choose_rule(claims, wrong, owner, labels, mark, generators, sets)
+    trees = trees if rule.tree_weight else ()
+    return FittedStacker(stacker, trees, rule, scores, rule.responses(claims, owner, generators))
+
+
+def grow_trees(
+    claims: Claimed, wrong: Flags, owner: Numbers, labels: Flags, groups: Names, sets: Names
+) -> tuple[tuple[Trees, ...], Claimed]:
+    """Learn trees from S claims (see `choose_rule`), one for each fold of the `groups` (R,), the sources of
+    their responses; return them, and the claims with what trees make of them that did not learn from them."""
+    folds = [
+        (np.flatnonzero(np.isin(owner, train)), np.flatnonzero(np.isin(owner, held)))
+        for train, held in grouped_folds(labels, groups, FOLDS, 0)
+    ]
+    counts = claim_weights(wrong, owner, sets)
+    trees, outside = fit_folds(Trees.fit, claims.table.astype(np.float32), wrong, counts, folds)
+    return trees, replace(claims, by_trees=outside)
 
 
 def _unscored(count: int) -> TokenScores:
@@ -283,10 +295,11 @@ def decide_fold(
     columns, numbers, owner = tokens.claims_of(scored.alone, scored.among, inside)
     owner = np.searchsorted(split.test, owner)
     highest = _highest(tokens, split.test, numbers, judged)
-    probabilities = rule.responses(columns, owner, generators, highest)
+    claims = with_trees(Claimed(columns, highest), fitted.trees)
+    probabilities = rule.responses(claims, owner, generators)
     shown = by_set(tokens.labels[split.train], fitted.probabilities, tokens.sets[split.train])
     cut = operating_points(*shown)[point]
-    of_claims = rule.claims_by(columns, generators[owner], highest)
+    of_claims = rule.claims_by(claims, generators[owner])
     suspect = np.isin(sentence, numbers[of_claims >= cut.threshold])
     if fitted.stacker is None:  # a token is as suspect as its sentence
         chances = np.full(tokens.sentence.max(initial=0) + 2, TINY)

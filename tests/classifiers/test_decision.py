@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.metrics import f1_score, roc_auc_score
 
 from lrp4rag.classifiers.decision import (
@@ -14,7 +14,7 @@ from lrp4rag.classifiers.decision import (
     COMPARED,
     LOWEST,
     TOPS,
-    AlarmRule,
+    Claimed,
     DecisionRule,
     best_threshold,
     choose_rule,
@@ -91,15 +91,15 @@ def test_tokens_between_sentences_are_in_none_and_a_sentence_without_tokens_is_z
 def test_claims_have_log_odds_of_their_columns_and_a_response_those_of_the_highest() -> None:
     columns, _, owner, _ = planted(20)
     expected = columns @ np.array(RULE.weights) + 0.5
-    claims = RULE.claims(columns)
+    claims = RULE.claims(Claimed(columns))
     np.testing.assert_allclose(logit(claims), expected)
-    responses = RULE.responses(columns, owner, NOBODY[:20])
+    responses = RULE.responses(Claimed(columns), owner, NOBODY[:20])
     np.testing.assert_allclose(responses, claims.reshape(20, 2).max(1), rtol=1e-12)
 
 
 def test_a_response_that_claims_nothing_has_the_probability_zero() -> None:
     columns, _, owner, _ = planted(4)
-    found = RULE.responses(columns[:4], owner[:4] * 2, np.array(["a", "", "b", ""]))
+    found = RULE.responses(Claimed(columns[:4]), owner[:4] * 2, np.array(["a", "", "b", ""]))
     assert found[[1, 3]].tolist() == [0, 0]
     assert (found[[0, 2]] > 0).all()
 
@@ -110,17 +110,17 @@ def test_what_is_added_never_makes_a_response_less_suspect(seed: int) -> None:
     draw = np.random.default_rng(seed)
     columns = draw.normal(size=(12, len(COLUMNS))) * 2
     rule = replace(RULE, weights=tuple(draw.normal(size=len(COLUMNS)).tolist()))
-    claims = rule.claims(columns)
+    claims = rule.claims(Claimed(columns))
     before = 0.0
     for count in range(1, len(columns) + 1):
-        (now,) = rule.responses(columns[:count], np.zeros(count, dtype=int), NOBODY[:1])
+        (now,) = rule.responses(Claimed(columns[:count]), np.zeros(count, dtype=int), NOBODY[:1])
         added = claims[count - 1]
         assert now >= before
         assert (now > before) == (added > before * (1 + 1e-12))
         assert now == pytest.approx(max(before, added), rel=1e-12)
         before = now
     # In whatever order.
-    backwards = rule.responses(columns[::-1], np.zeros(len(columns), dtype=int), NOBODY[:1])
+    backwards = rule.responses(Claimed(columns[::-1]), np.zeros(len(columns), dtype=int), NOBODY[:1])
     assert backwards[0] == pytest.approx(before, rel=1e-12)
 
 
@@ -155,10 +155,11 @@ def test_long_faithful_responses_are_flagged_about_as_rarely_as_calibration_asks
     """A long response has more claims to be wrong in: each is judged as in a short one, and at a threshold
     that calls few of the faithful responses wrong, few of the long ones are."""
     nobody = np.full(1500, "")
-    rule = choose_rule(*faithful_and_faulty(0)[:4], 0.5, nobody)
+    columns, wrong, owner, labels, _ = faithful_and_faulty(0)
+    rule = choose_rule(Claimed(columns), wrong, owner, labels, 0.5, nobody)
     columns, _, owner, labels, counts = faithful_and_faulty(1)
-    probabilities = rule.responses(columns, owner, nobody)
-    claims = rule.claims(columns)
+    probabilities = rule.responses(Claimed(columns), owner, nobody)
+    claims = rule.claims(Claimed(columns))
     long, short = counts > 8, counts < 5
     for threshold in (0.5, 0.7):
         by_claim = (claims[~labels[owner]] >= threshold).mean()
@@ -174,17 +175,17 @@ def test_long_faithful_responses_are_flagged_about_as_rarely_as_calibration_asks
 
 def test_each_number_is_chosen_by_what_it_is_for() -> None:
     columns, wrong, owner, labels = planted()
-    rule = choose_rule(columns, wrong, owner, labels, 0.37, NOBODY)
+    rule = choose_rule(Claimed(columns), wrong, owner, labels, 0.37, NOBODY)
     assert len(rule.weights) == len(COLUMNS)
     assert rule.token_threshold == 0.37
     assert rule.shifts == {}
-    probabilities = rule.responses(columns, owner, NOBODY)
+    probabilities = rule.responses(Claimed(columns), owner, NOBODY)
     highest = columns[:, : len(TOPS)].reshape(80, 2, len(TOPS)).max(1)
     auroc = [roc_auc_score(labels, highest[:, k]) for k in range(len(TOPS))]
     assert roc_auc_score(labels, probabilities) > max(auroc) - 0.02
     assert abs(probabilities.mean() - labels.mean()) < 0.02
     # Claims are told apart by the same numbers, at the same threshold.
-    claims = rule.claims(columns)
+    claims = rule.claims(Claimed(columns))
     cut = best_threshold(probabilities, labels)
     assert f1_score(labels, probabilities >= cut) > 0.9
     assert f1_score(wrong, claims >= cut) > 0.9
@@ -199,8 +200,8 @@ def test_contradicted_values_count_as_much_as_they_tell() -> None:
     wrong = draw.random(600) < 0.3
     told = draw.random(600) < np.where(wrong, 0.8, 0.1)
     columns[told, 6:] = [1.0, 4.0, 0.6, 1.0]
-    rule = choose_rule(columns, wrong, np.arange(600), wrong, 0.5, np.full(600, ""))
-    found = rule.claims(columns)
+    rule = choose_rule(Claimed(columns), wrong, np.arange(600), wrong, 0.5, np.full(600, ""))
+    found = rule.claims(Claimed(columns))
     for some in (told, ~told):
         assert found[some].mean() == pytest.approx(wrong[some].mean(), abs=0.03)
 
@@ -208,15 +209,17 @@ def test_contradicted_values_count_as_much_as_they_tell() -> None:
 def test_a_suspect_claim_never_speaks_for_a_response() -> None:
     """Where labels say the opposite of the annotated claims, claims tell nothing of a response."""
     columns, wrong, owner, labels = planted()
-    rule = choose_rule(columns, wrong, owner, ~labels, 0.5, NOBODY)
+    rule = choose_rule(Claimed(columns), wrong, owner, ~labels, 0.5, NOBODY)
     assert rule.weights == (0.0,) * len(COLUMNS)
-    assert len(set(rule.responses(columns, owner, NOBODY))) == 1
+    assert len(set(rule.responses(Claimed(columns), owner, NOBODY))) == 1
 
 
 def test_responses_that_claim_nothing_are_left_out_of_the_regression() -> None:
     columns, wrong, owner, labels = planted()
-    silent = choose_rule(columns, wrong, owner, np.append(labels, [True] * 20), 0.5, np.full(100, ""))
-    alone = choose_rule(columns, wrong, owner, labels, 0.5, NOBODY)
+    silent = choose_rule(
+        Claimed(columns), wrong, owner, np.append(labels, [True] * 20), 0.5, np.full(100, "")
+    )
+    alone = choose_rule(Claimed(columns), wrong, owner, labels, 0.5, NOBODY)
     assert silent == alone
 
 
@@ -227,14 +230,14 @@ def test_a_generator_that_hallucinates_more_shifts_its_responses() -> None:
     # Labels that tokens say nothing of: only the generators differ.
     rates = {"a": 0.8, "b": 0.3, "c": 0.5, "": 0.5}
     labels = draw.random(400) < np.array([rates[name] for name in generators])
-    rule = choose_rule(columns, labels[owner], owner, labels, 0.5, generators)
-    probabilities = rule.responses(columns, owner, generators)
+    rule = choose_rule(Claimed(columns), labels[owner], owner, labels, 0.5, generators)
+    probabilities = rule.responses(Claimed(columns), owner, generators)
     assert list(rule.shifts) == ["a", "b", "c"]
     for name in "ab":
         theirs = generators == name
         assert abs(probabilities[theirs].mean() - labels[theirs].mean()) < 0.05
     names = ("a", "b", "another", None)
-    more, less, unknown, plain = (rule.claims(columns[owner == 4], name).max() for name in names)
+    more, less, unknown, plain = (rule.claims(Claimed(columns[owner == 4]), name).max() for name in names)
     assert more == pytest.approx(probabilities[4])
     assert more > plain == unknown > less
 
@@ -243,10 +246,10 @@ def test_few_responses_shift_little_and_one_generator_does_not() -> None:
     columns, wrong, owner, labels = planted()
     generators = np.where(np.arange(80) < 4, "rare", "often")
     labels_ = labels | (generators == "rare")
-    shifts = choose_rule(columns, wrong, owner, labels_, 0.5, generators).shifts
+    shifts = choose_rule(Claimed(columns), wrong, owner, labels_, 0.5, generators).shifts
     assert 0 < shifts["rare"] < 1
     one = np.full(80, "often")
-    assert choose_rule(columns, wrong, owner, labels, 0.5, one).shifts == {}
+    assert choose_rule(Claimed(columns), wrong, owner, labels, 0.5, one).shifts == {}
 
 
 def test_where_a_response_is_from_does_not_tell_its_class() -> None:
@@ -257,18 +260,18 @@ def test_where_a_response_is_from_does_not_tell_its_class() -> None:
     # Half as clear, so that weights are not those of perfectly separated classes.
     columns = columns + draw.normal(0, 1, columns.shape[:1])[:, None] * (np.arange(len(COLUMNS)) < 6)
     sets = np.where(draw.random(400) < np.where(labels, 0.8, 0.2), "many", "few")
-    one = choose_rule(columns, wrong, owner, labels, 0.5, nobody)
-    both = choose_rule(columns, wrong, owner, labels, 0.5, nobody, sets)
+    one = choose_rule(Claimed(columns), wrong, owner, labels, 0.5, nobody)
+    both = choose_rule(Claimed(columns), wrong, owner, labels, 0.5, nobody, sets)
     single, several = (columns @ np.array(rule.weights) for rule in (one, both))
     assert np.corrcoef(single, several)[0, 1] > 0.98
     assert several.std() == pytest.approx(single.std(), rel=0.3)
-    probabilities = both.responses(columns, owner, nobody)
+    probabilities = both.responses(Claimed(columns), owner, nobody)
     for name in ("few", "many"):
         inside = sets == name
         halves = [probabilities[inside & (labels == label)].mean() for label in (True, False)]
         assert np.mean(halves) == pytest.approx(0.5, abs=0.06)
     # One set is as none.
-    assert choose_rule(columns, wrong, owner, labels, 0.5, nobody, np.full(400, "one")) == one
+    assert choose_rule(Claimed(columns), wrong, owner, labels, 0.5, nobody, np.full(400, "one")) == one
 
 
 def test_shifts_of_generators_are_learned_with_the_slope() -> None:
@@ -283,9 +286,9 @@ def test_shifts_of_generators_are_learned_with_the_slope() -> None:
     sentence = np.repeat(np.arange(len(owner)), 15)
     log_odds = draw.normal(-3, 1, len(sentence))
     columns = claim_columns(log_odds, log_odds, sentence, compared_with(len(owner)))
-    rule = choose_rule(columns, labels[owner], owner, labels, 0.5, generators)
+    rule = choose_rule(Claimed(columns), labels[owner], owner, labels, 0.5, generators)
     assert rule.shifts["wordy"] - rule.shifts["terse"] > 1.5
-    probabilities = rule.responses(columns, owner, generators)
+    probabilities = rule.responses(Claimed(columns), owner, generators)
     for some, name in ((wordy & (counts < 6), "wordy"), (~wordy & (counts > 2), "terse")):
         assert abs(probabilities[some].mean() - labels[some].mean()) < 0.06, name
 
@@ -300,41 +303,34 @@ def test_the_threshold_maximises_f1() -> None:
     assert best_threshold(scores, np.zeros(200, dtype=bool)) == np.inf
 
 
-# One wrong number would drown among the words of a claim: each kind of fault has its own alarm.
-
-
-def test_a_claim_is_as_suspect_as_in_all_or_by_its_highest_alarm() -> None:
-    weights = {"value": 0.5, "negation": 0.0}
-    rule = replace(
-        RULE, alarm_weights=weights, faults=AlarmRule({"value": (2.0, -1.0), "negation": (1.0, 0.0)})
-    )
-    columns = np.zeros((3, len(COLUMNS)))
-    values, negations = np.array([-np.inf, 0.0, 3.0]), np.array([-np.inf, -np.inf, 1.0])
-    alarms = {"value": values, "negation": negations}
-    in_all = expit(RULE.offset + 0.5 * np.array([LOWEST, 0.0, 3.0]))
-    np.testing.assert_allclose(rule.unsupported(columns, np.full(3, ""), alarms), in_all)
-    by_alarm = expit(np.array([-np.inf, -1.0, 5.0]))
-    np.testing.assert_allclose(rule.faults.alarm("value", values), by_alarm)
-    expected = np.max([in_all, by_alarm, expit(negations)], axis=0)
-    np.testing.assert_allclose(rule.claims(columns, alarms=alarms), expected, rtol=1e-6)
-    np.testing.assert_allclose(rule.claims(columns), RULE.claims(columns), rtol=1e-6)
+# Alarms of single kinds of faults, and trees, beside the words of a claim.
 
 
 def test_alarms_weigh_in_what_a_claim_has_in_all() -> None:
     draw = np.random.default_rng(0)
     labels = draw.random(600) < 0.5
     columns, owner, nobody = draw.normal(size=(600, len(COLUMNS))), np.arange(600), np.full(600, "")
-    told = np.where(draw.random(600) < 0.3, -np.inf, draw.normal(size=600) + 4.0 * labels)
-    rule = choose_rule(columns, labels, owner, labels, 0.5, nobody, alarms={"told": told})
-    assert rule.alarm_weights["told"] > 0.05
-    found = rule.unsupported(columns, nobody, {"told": told})
-    assert roc_auc_score(labels[np.isfinite(told)], found[np.isfinite(told)]) > 0.85
-    assert rule.faults == AlarmRule()
+    suspicion = np.where(draw.random(600) < 0.3, -np.inf, draw.normal(size=600) + 4.0 * labels)
+    claims = Claimed(columns, {"value": suspicion})
+    rule = choose_rule(claims, labels, owner, labels, 0.5, nobody)
+    assert rule.alarm_weights["value"] > 0.05
+    assert rule.tree_weight == 0
+    found, some = rule.claims(claims), np.isfinite(suspicion)
+    assert roc_auc_score(labels[some], found[some]) > 0.85
+    # A claim without a value is as one whose value is least suspect.
+    least = Claimed(columns, {"value": np.where(some, suspicion, LOWEST)})
+    np.testing.assert_array_equal(rule.claims(least), found)
 
 
-def test_a_scale_moves_all_probabilities_and_no_order() -> None:
-    rule = AlarmRule({"value": (1.0, 0.0)}, scale=(0.5, -1.0))
-    words, log_odds = np.array([0.1, 0.5, 0.9]), np.array([-1.0, 0.0, 1.0])
-    plain = AlarmRule(rule.alarms).joined(words, {"value": log_odds})
-    np.testing.assert_allclose(rule.joined(words, {"value": log_odds}), expit(0.5 * logit(plain) - 1.0))
-    assert np.isfinite(rule.joined(np.array([0.0, 1.0]), {})).all()
+def test_trees_decide_alone_where_they_tell_more_than_weights() -> None:
+    columns, wrong, owner, labels = planted()
+    draw = np.random.default_rng(4)
+    telling, noise = np.where(wrong, 2.0, -2.0) + draw.normal(0, 1, 160), draw.normal(size=160)
+    unclear = draw.normal(size=columns.shape)
+    rule = choose_rule(Claimed(unclear, {}, telling), wrong, owner, labels, 0.5, NOBODY)
+    assert rule.weights == (0.0,) * len(COLUMNS)
+    assert rule.tree_weight > 0
+    log_odds = logit(rule.claims(Claimed(unclear, {}, telling)))
+    np.testing.assert_allclose(log_odds, rule.tree_weight * telling + rule.offset)
+    plain = choose_rule(Claimed(columns), wrong, owner, labels, 0.5, NOBODY)
+    assert choose_rule(Claimed(columns, {}, noise), wrong, owner, labels, 0.5, NOBODY) == plain

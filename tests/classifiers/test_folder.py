@@ -30,6 +30,7 @@ from lrp4rag.classifiers.folder import (
     write_detector,
 )
 from lrp4rag.classifiers.network import Perceptron
+from lrp4rag.classifiers.trees import Trees, tree_arrays
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.cli import main
@@ -178,6 +179,7 @@ def test_a_number_that_is_none_or_out_of_range(place: str, folder: Path) -> None
     [
         ("input/reading/sentence_top", 3),  # of a former format
         ("input/reading/weights/1", 1e300),
+        ("input/reading/tree_weight", float("inf")),
         *(("input/reading/weights", [1.0] * count) for count in (0, 1, len(COLUMNS) - 1, len(COLUMNS) + 1)),
         ("input/reading/shifts", {"g": "often"}),
         *(("input/reading/shifts", {"g": value}) for value in (float("nan"), 1e300)),
@@ -293,6 +295,19 @@ def test_weights_of_another_shape(spoil: dict[str, Any], tmp_path: Path) -> None
     learned = {name: array for name, array in {**arrays(), **spoil}.items() if array is not None}
     with pytest.raises(InputError, match="not a token detector"):
         Model.load(saved(tmp_path / "d", learned))
+
+
+def test_a_rule_that_weighs_trees_has_them(tmp_path: Path) -> None:
+    reading = {**card()["input"]["reading"], "tree_weight": 1.0}
+    changed_input = {**card()["input"], "reading": reading}
+    trees = tree_arrays([Trees.constant(0.3)])
+    assert Model.load(saved(tmp_path / "with", {**arrays(), **trees}, input=changed_input))
+    for name, learned, changes in (
+        ("without", arrays(), {"input": changed_input}),
+        ("unweighed", {**arrays(), **trees}, {}),
+    ):
+        with pytest.raises(InputError, match="not a token detector"):
+            Model.load(saved(tmp_path / name, learned, **changes))
 
 
 def header(record: dict[str, Any], data: bytes = b"") -> bytes:

@@ -76,7 +76,7 @@ def test_workers_and_memory_reach_the_extraction(
     options = ["--reader", reader_folder, "--workers", 3, "--max-memory", "2GB"]
     assert "noted" in run(command, labelled_file, *places[command], *options, code=2).stderr
     assert (given["workers"], given["max_memory"]) == (3, 2_000_000_000)
-    identity = given["load"](2).identity
+    identity = given["load"](worker=2).identity
     assert (identity.name, identity.chat_template) == ("tiny", command == "evaluate")
 
 

@@ -1,4 +1,4 @@
-"""Which rows of annotated responses have a fault, and how alarms are learned and share false alarms."""
+"""Which rows of annotated responses have a fault, and how alarms are learned."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from lrp4rag.classifiers.alarms import OF_LABEL, Fault, units
-from lrp4rag.classifiers.decision import AlarmRule
 from lrp4rag.classifiers.ensemble import mean_log_odds
-from lrp4rag.classifiers.operating import ALARMS
 from lrp4rag.example import Label
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.features.rows import Row
 from lrp4rag.reader import Reader
-from lrp4rag.training.alarms import FaultRows, RowTable, choose_alarms, fit_alarm
+from lrp4rag.training.alarms import FaultRows, RowTable, fit_alarm
 from tests.features.test_contrast import encoded
 
 PASSAGES = ("Leave lasts 16 weeks. Rest lasts 30 weeks.",)
@@ -89,55 +87,3 @@ def test_an_alarm_finds_its_fault_in_sources_that_it_did_not_learn_from() -> Non
     none, scores = fit_alarm(rows, Fault("sentences", frozenset({"condition"})), groups, chosen)
     assert none == ()
     assert len(scores) == 400
-
-
-def two_sets(seed: int = 0) -> dict[str, np.ndarray]:
-    """Words find one kind of two sets' faults, and an alarm the other, with more false alarms in one set."""
-    draw = np.random.default_rng(seed)
-    sets = np.repeat(["one", "two"], 1000)
-    labels = draw.random(2000) < 0.5
-    kinds = np.where(labels, np.where(draw.random(2000) < 0.7, "words", "alarm"), "")
-    words = 1 / (1 + np.exp(-(draw.normal(size=2000) - 2 + 3 * (kinds == "words"))))
-    alarm = draw.normal(size=2000) + 4 * (kinds == "alarm") + 1.0 * (sets == "two")
-    return {"words": words, "alarm": alarm, "labels": labels, "sets": sets, "kinds": kinds}
-
-
-def test_alarms_find_what_words_do_not_within_the_false_alarms_of_each_set() -> None:
-    data = two_sets()
-    labels, words, sets = data["labels"], data["words"], data["sets"]
-    rule = choose_alarms(words, {"alarm": data["alarm"]}, labels, sets, data["kinds"])
-    chances = rule.joined(words, {"alarm": data["alarm"]})
-    faithful = [chances[(sets == name) & ~labels] for name in ("one", "two")]
-    threshold = max(np.quantile(some, 1 - ALARMS) for some in faithful)
-    assert max((some >= threshold).mean() for some in faithful) <= ALARMS + 0.01
-    for kind, alone in (("alarm", words), ("words", data["alarm"])):
-        least = np.quantile(alone[~labels], 1 - ALARMS)
-        assert (chances[data["kinds"] == kind] >= threshold).mean() > 0.6
-        assert (alone[data["kinds"] == kind] >= least).mean() < 0.2
-    # Its scale makes probabilities of it, where half of each set are faulty.
-    assert abs(chances.mean() - 0.5) < 0.05
-
-
-def test_an_alarm_that_tells_nothing_changes_nothing() -> None:
-    data = two_sets()
-    noise = np.random.default_rng(1).normal(size=2000)
-    labels, words, sets = data["labels"], data["words"], data["sets"]
-    rule = choose_alarms(words, {"alarm": noise}, labels, sets, data["kinds"])
-    chances = rule.joined(words, {"alarm": noise})
-    assert roc_auc_score(labels, chances) > roc_auc_score(labels, words) - 0.02
-    silent = choose_alarms(words, {"alarm": np.full(2000, -np.inf)}, labels, sets, data["kinds"])
-    order = np.argsort(words)
-    assert (np.diff(silent.joined(words, {"alarm": np.full(2000, -np.inf)})[order]) >= 0).all()
-    assert choose_alarms(words, {}, labels, sets, data["kinds"]) == AlarmRule()
-
-
-def test_responses_without_claims_move_no_probability() -> None:
-    data = two_sets()
-    words, alarm = (np.append(data[name], np.full(40, -np.inf)) for name in ("words", "alarm"))
-    labels, sets = np.append(data["labels"], [True] * 40), np.append(data["sets"], ["one"] * 40)
-    kinds = np.append(data["kinds"], ["words"] * 40)
-    with_silent = choose_alarms(words, {"alarm": alarm}, labels, sets, kinds)
-    without = choose_alarms(
-        data["words"], {"alarm": data["alarm"]}, data["labels"], data["sets"], data["kinds"]
-    )
-    assert with_silent.scale == pytest.approx(without.scale, abs=0.05)
