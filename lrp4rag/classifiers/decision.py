@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -40,7 +39,6 @@ loss."""
 Weights = Annotated[tuple[Bounded, ...], Field(min_length=len(COLUMNS), max_length=len(COLUMNS))]
 LOWEST = -8.0
 """Log odds of an alarm in a claim without a value, and of one that is less suspect than this."""
-NO_ALARMS: Mapping[str, Scores] = MappingProxyType({})
 SHIFT_DEVIATION = 0.5
 """Standard deviation of the prior of a generator's shift: odds half as large again are nothing unusual."""
 

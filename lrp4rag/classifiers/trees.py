@@ -42,7 +42,7 @@ class Trees:
     ) -> Trees:
         """Learn from the rows `train`, which count as their `weights` (N,) say; the rows `held` are for base
         models that stop by them."""
-        learned, known = flags[train], weights[train]
+        learned = flags[train]
         if learned.all() or not learned.any():
             return cls.constant(float(np.clip(learned.mean(), 1e-3, 1 - 1e-3)) if len(learned) else 0.5)
         # A verdict does without: it takes long to import.
@@ -56,7 +56,7 @@ class Trees:
             min_samples_leaf=max(1, min(SMALLEST_LEAF, len(train) // LEAVES)),
             early_stopping=False,
             random_state=seed,
-        ).fit(inputs[train], learned, sample_weight=known)
+        ).fit(inputs[train], learned, sample_weight=weights[train])
         return cls._of_nodes(
             [predictors[0].nodes for predictors in model._predictors], float(model._baseline_prediction[0, 0])
         )

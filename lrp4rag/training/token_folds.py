@@ -21,7 +21,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lrp4rag.classifiers.alarms import EVERY_FAULT, Alarm
 from lrp4rag.classifiers.calibration import grouped_folds
 from lrp4rag.classifiers.decision import (
-    NO_ALARMS,
     Claimed,
     DecisionRule,
     Names,
@@ -138,7 +137,7 @@ def fit_stacker(
     tokens: Tokens,
     rows: Numbers,
     out_of_fold: Mapping[str, Scores],
-    alarms: Mapping[str, Scores] = NO_ALARMS,
+    alarms: Mapping[str, Scores] = MappingProxyType({}),
 ) -> FittedStacker:
     """Learn to combine the blocks' scores (from `fit_block`, for the same rows), and to decide by them and
     the scores of `alarms` (from `fit_alarm`)."""

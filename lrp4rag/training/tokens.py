@@ -49,8 +49,8 @@ class Tokens:
       of the sets of data that they are from; "" where there is one.
     * `stating`, `compared` (S,), (S, 4): of the sentences, whether they state something, and what is known of
       their values (`decision.COMPARED`).
-    * `kinds` (R,): those of the responses' first labels, "" for none. `faults`: the rows of their values and
-      sentences, from which alarms are learned; empty where they were not read.
+    * `faults`: the rows of the responses' values and sentences, from which alarms are learned; empty where
+      they were not read.
     """
 
     blocks: dict[str, Table]
@@ -63,7 +63,6 @@ class Tokens:
     sets: NDArray[np.str_]
     stating: Flags
     compared: NDArray[np.float64]
-    kinds: NDArray[np.str_]
     faults: Mapping[Unit, FaultRows] = field(default_factory=dict)
 
     @classmethod
@@ -115,7 +114,6 @@ class Tokens:
             np.zeros(len(lengths), dtype=np.str_),
             np.array(stating, dtype=bool),
             np.concatenate(comparisons),
-            np.array([some[0].kind if some else "" for some in spans] or [""] * len(labels), dtype=np.str_),
             {unit: gathered.rows() for unit, gathered in tables.items()},
         )
 
@@ -158,7 +156,6 @@ class Tokens:
             self.sets[rows],
             self.stating,
             self.compared,
-            self.kinds[rows],
             {unit: table.take(rows) for unit, table in self.faults.items()},
         )
 

@@ -53,7 +53,7 @@ def with_alarms(rows: Rows, tokens: Tokens) -> Tokens:
     kinds = np.where(tokens.labels, "negation", "")
     numbers = np.arange(count)
     faults = FaultRows(columns, table, numbers, sentences, kinds, tokens.labels.astype(float))
-    return replace(tokens, faults={"sentences": faults}, kinds=kinds)
+    return replace(tokens, faults={"sentences": faults})
 
 
 @pytest.fixture

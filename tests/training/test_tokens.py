@@ -41,7 +41,6 @@ def planted(rows: int = 60, seed: int = 0) -> Tokens:
         np.full(rows, ""),
         np.ones(rows, dtype=bool),
         np.zeros((rows, len(COMPARED))),
-        np.full(rows, ""),
     )
 
 
