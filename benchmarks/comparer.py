@@ -16,10 +16,16 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.command import Result, benchmark, count
 from benchmarks.harness import seconds
+from experiments.comparer.claims import MEASURED, MOST, read_file, read_measured
 from lrp4rag.reader.comparer import Comparer, bundled_comparer
-from lrp4rag.training.comparer.check import FALSE_ALARMS, FEWEST
-from lrp4rag.training.comparer.claims import MEASURED, MOST, read_file, read_measured
-from lrp4rag.training.comparer.pairs import LabelledPair, distinct, one_in, pairs_of_answers
+from lrp4rag.training.labelled_pairs import (
+    FALSE_ALARMS,
+    FEWEST,
+    LabelledPair,
+    distinct,
+    one_in,
+    pairs_of_answers,
+)
 from lrp4rag.training.metrics import Draws, intervals_of, weighted_metrics
 from lrp4rag.training.sets import SETS, load_set
 from lrp4rag.util.progress import track

@@ -17,8 +17,14 @@ from lrp4rag.classifiers.calibration import Sigmoid, grouped_folds
 from lrp4rag.classifiers.card import Metrics, package_versions
 from lrp4rag.reader.comparer import Entailment, EntailmentModel, bundled_comparer
 from lrp4rag.reader.published import Calibration, PublishedComparer, Scale, Scales
-from lrp4rag.training.comparer.check import FALSE_ALARMS, FEWEST
-from lrp4rag.training.comparer.pairs import LabelledPair, answer_pairs, distinct, one_in
+from lrp4rag.training.labelled_pairs import (
+    FALSE_ALARMS,
+    FEWEST,
+    LabelledPair,
+    answer_pairs,
+    distinct,
+    one_in,
+)
 from lrp4rag.training.metrics import RESAMPLES, Draws, intervals_of, ratios, weighted_metrics
 from lrp4rag.training.sets import load_set
 from lrp4rag.util.errors import InputError

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.comparer import Scored, by_kind, measure
 from lrp4rag.reader.comparer import Pair
-from lrp4rag.training.comparer.pairs import LabelledPair
+from lrp4rag.training.labelled_pairs import LabelledPair
 
 
 def scored(scores: list[tuple[str, float]]) -> Scored:

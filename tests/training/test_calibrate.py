@@ -7,7 +7,7 @@ import pytest
 
 from lrp4rag.reader.comparer import Pair
 from lrp4rag.training.calibrate import READ, Numbers, figures, fit_scales
-from lrp4rag.training.comparer.pairs import LabelledPair, Told
+from lrp4rag.training.labelled_pairs import LabelledPair, Told
 from lrp4rag.util.errors import InputError
 
 KINDS: tuple[tuple[Told, str], ...] = (

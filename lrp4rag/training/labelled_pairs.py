@@ -24,6 +24,8 @@ CONTRADICTED = frozenset(
 )
 NOT_TOLD = frozenset(("invention", "Evident Baseless Info", "Subtle Baseless Info"))
 """Kinds of faults that are known to be one of the two: of others, a comparer may take either."""
+FALSE_ALARMS, FEWEST = 0.06, 9
+"""The part of right sentences above whose scores a fault is found, and faults by which a kind is measured."""
 CHUNK = 200
 """Responses that a process reads at once."""
 

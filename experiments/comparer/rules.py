@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
+from experiments.comparer.claims import exchanged, names_in
 from lrp4rag.claims.answer import Span
 from lrp4rag.reader.comparer import Pair
-from lrp4rag.training.comparer.claims import exchanged, names_in
-from lrp4rag.training.comparer.pairs import LabelledPair, Told
+from lrp4rag.training.labelled_pairs import LabelledPair, Told
 
 SET = "by rule"
 CHANGED = 0.35

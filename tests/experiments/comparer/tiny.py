@@ -8,7 +8,7 @@ import torch
 from transformers import BertModel
 
 from lrp4rag.reader.comparer import Network, Pair
-from lrp4rag.training.comparer.pairs import LabelledPair, Told
+from lrp4rag.training.labelled_pairs import LabelledPair, Told
 from tests.experiments.systems.tiny import tiny_config, tiny_wordpiece
 
 COLOURS = ("red", "blue")

@@ -12,13 +12,10 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from lrp4rag.example import Example, Label
-from lrp4rag.reader import comparer as reader
-from lrp4rag.reader.comparer import Comparer, Pair, batch_of, encode_pair, save_comparer
-from lrp4rag.training.comparer import __main__ as command
-from lrp4rag.training.comparer import learning
-from lrp4rag.training.comparer.check import HeldOut, check
-from lrp4rag.training.comparer.learning import (
+from experiments.comparer import __main__ as command
+from experiments.comparer import learning
+from experiments.comparer.check import HeldOut, check
+from experiments.comparer.learning import (
     Course,
     Learner,
     Lessons,
@@ -27,9 +24,12 @@ from lrp4rag.training.comparer.learning import (
     loss_of,
     network_at,
 )
+from lrp4rag.example import Example, Label
+from lrp4rag.reader import comparer as reader
+from lrp4rag.reader.comparer import Comparer, Pair, batch_of, encode_pair, save_comparer
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.tensors import read_tensors
-from tests.training.comparer.tiny import answers, claims, coloured, tiny_network
+from tests.experiments.comparer.tiny import answers, claims, coloured, tiny_network
 
 
 @pytest.fixture(autouse=True)

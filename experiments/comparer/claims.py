@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from lrp4rag.data import read_rows
 from lrp4rag.reader.comparer import Pair
-from lrp4rag.training.comparer.pairs import LabelledPair, Told
+from lrp4rag.training.labelled_pairs import LabelledPair, Told
 
 MOST = {
     "fever_train": 50_000,

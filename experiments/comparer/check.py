@@ -12,12 +12,10 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from lrp4rag.reader.comparer import Comparer, Network
-from lrp4rag.training.comparer.pairs import LabelledPair
+from lrp4rag.training.labelled_pairs import FALSE_ALARMS, FEWEST, LabelledPair
 
 QUESTIONS, WRONG, RIGHT = 60, 500, 400
 """Questions whose answers are read, and of these answers' sentences as many, at most."""
-FALSE_ALARMS, FEWEST = 0.06, 9
-"""The part of right sentences above whose scores a fault is found, and faults by which a kind is measured."""
 
 
 @dataclass(frozen=True, slots=True)

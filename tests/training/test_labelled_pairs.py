@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lrp4rag.example import Example, Label
-from lrp4rag.training.comparer.pairs import answer_pairs, distinct, label_of
+from lrp4rag.training.labelled_pairs import answer_pairs, distinct, label_of
 
 RESPONSE = "Hello! The old bridge over the river was built in 1890. It is 40 metres long and was painted red."
 EXAMPLE = Example(

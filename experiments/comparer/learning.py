@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from experiments.comparer.check import HeldOut, check
 from lrp4rag.reader.comparer import Network, batch_of, encode_pair, new_network
-from lrp4rag.training.comparer.check import HeldOut, check
-from lrp4rag.training.comparer.pairs import TOLD, LabelledPair
+from lrp4rag.training.labelled_pairs import TOLD, LabelledPair
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.tensors import read_tensors, write_tensors

@@ -9,8 +9,7 @@ from random import Random
 
 import pytest
 
-from lrp4rag.reader.comparer import Pair
-from lrp4rag.training.comparer.claims import (
+from experiments.comparer.claims import (
     MEASURED,
     MOST,
     ClaimRow,
@@ -19,7 +18,8 @@ from lrp4rag.training.comparer.claims import (
     read_claims,
     read_measured,
 )
-from lrp4rag.training.comparer.pairs import LabelledPair
+from lrp4rag.reader.comparer import Pair
+from lrp4rag.training.labelled_pairs import LabelledPair
 from lrp4rag.util.errors import InputError
 
 NAMES = ("Lisbon", "Maria Santos", "Ebro")

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from experiments.comparer.rules import RESTRICTIONS, SET, by_rules, denied, of_another, restricted
 from lrp4rag.reader.comparer import Pair
-from lrp4rag.training.comparer.pairs import LabelledPair
-from lrp4rag.training.comparer.rules import RESTRICTIONS, SET, by_rules, denied, of_another, restricted
+from lrp4rag.training.labelled_pairs import LabelledPair
 
 PREMISE = "K130 manual. The hose may be up to 25 m long. | K160 manual. The hose may be up to 40 m long."
 DRAWS = range(60)

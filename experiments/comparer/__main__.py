@@ -1,4 +1,4 @@
-"""`python -m lrp4rag.training.comparer`: learn the comparer that comes with the package."""
+"""`python -m experiments.comparer`: learn the comparer that comes with the package."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from sklearn.utils.parallel import Parallel, delayed
 
+from experiments.comparer.claims import read_claims, read_measured
+from experiments.comparer.learning import ANNOTATED, NETWORKS, Course, half_of, learn, network_at
+from experiments.comparer.rules import by_rules
 from lrp4rag.data import load_examples
 from lrp4rag.reader.comparer import new_network, save_comparer
-from lrp4rag.training.comparer.claims import read_claims, read_measured
-from lrp4rag.training.comparer.learning import ANNOTATED, NETWORKS, Course, half_of, learn, network_at
-from lrp4rag.training.comparer.pairs import answer_pairs, distinct
-from lrp4rag.training.comparer.rules import by_rules
+from lrp4rag.training.labelled_pairs import answer_pairs, distinct
 from lrp4rag.training.sets import SETS, load_set
 from lrp4rag.training.train import labelled
 from lrp4rag.util.errors import LRP4RAGError
@@ -72,4 +72,4 @@ def run(ragtruth: Path, claims: Path, out: Path, steps: int, device: str, minute
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m lrp4rag.training.comparer")
+    main(prog_name="python -m experiments.comparer")

@@ -1,0 +1,1 @@
+"""How the comparer that comes with the package learned: `python -m experiments.comparer`."""

@@ -1,1 +1,0 @@
-"""How the comparer that comes with the package learned: `python -m lrp4rag.training.comparer`."""
