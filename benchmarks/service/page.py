@@ -1,4 +1,4 @@
-"""The page docs/guarding.md: the promises of promises.toml beside what the results' files have."""
+"""Write docs/results/service/README.md: the promises of promises.toml beside the measured results."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def row(promise: dict[str, Any], docs: Path) -> tuple[str, ...]:
     words = TEMPLATES.from_string(promise["words"]).render(found)
     holds = TEMPLATES.compile_expression(promise["holds"], undefined_to_none=False)(found)
     ran = f"{found['reader']} reader" + (", quick" if found.get("quick") else "")
-    link = f"[{promise['file']}]({path.as_posix()})"
+    link = f"[{promise['file']}]({path.name})"
     return promise["promise"], f"{words} ({ran})", "yes" if holds else "**no**", command, link
 
 
 def draw(docs: Path) -> Path | None:
-    """Memory over time, where it was measured."""
+    """Draw memory over time, where it was measured; return the figure's name."""
     path = docs / RESULTS / "soak.json"
     if not path.exists():
         return None
@@ -48,14 +48,14 @@ def draw(docs: Path) -> Path | None:
         ax.axvline(found["warm_up"], color="0.5", ls="--", lw=1)
         ax.set(xlabel="minutes (dashed: end of the warm-up)", ylabel="resident memory (MB)", ylim=(0, None))
         save(drawn, path.with_suffix(""))
-    return RESULTS / "soak.svg"
+    return Path("soak.svg")
 
 
 @click.command(context_settings=SETTINGS)
 @click.option("--docs", default="docs", show_default=True, type=click.Path(path_type=Path, file_okay=False))
 def page(docs: Path) -> None:
-    """Write DOCS/guarding.md from the files in DOCS/results/service."""
+    """Write DOCS/results/service/README.md from the files beside it."""
     head = ("must hold", "measured", "holds", "`python -m benchmarks.service` …", "results")
     rows = table_of(head, [row(promise, docs) for promise in PROMISES["promise"]])
     template = Path(__file__).with_name("page.md.j2")
-    write_page(docs / "guarding.md", template, table=rows, figure=draw(docs))
+    write_page(docs / RESULTS / "README.md", template, table=rows, figure=draw(docs))

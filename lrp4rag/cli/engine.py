@@ -78,7 +78,7 @@ _OPTIONS = {
         "--engine",
         type=click.Choice(["local", "ray"]),
         default="local",
-        help="Where: on this machine, or on a Ray cluster (docs/cluster.md).",
+        help="Where: on this machine, or on a Ray cluster (docs/guides/scale.md#on-a-cluster).",
     ),
     "address": advanced(
         "--address",

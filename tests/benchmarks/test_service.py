@@ -85,12 +85,12 @@ def test_the_page_has_a_line_for_each_promise(docs: Path) -> None:
     """Runs after the commands; without them there is nothing to tell."""
     result = CliRunner().invoke(main, ["page", "--docs", str(docs)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    lines = (docs / "guarding.md").read_text().splitlines()
+    lines = (docs / page.RESULTS / "README.md").read_text().splitlines()
     for promise in page.PROMISES["promise"]:
         (row,) = (one for one in lines if one.startswith(f"| {promise['promise']} |"))
         there = (docs / page.RESULTS / f"{promise['file']}.json").exists()
         assert ("not measured" in row, "(tiny reader, quick)" in row) == (not there, there)
-        assert (f"/{promise['file']}.json)" in row) == there
+        assert (f"({promise['file']}.json)" in row) == there
         assert promise["command"].split()[0] in (*MODULES, "git")
     assert (docs / page.RESULTS / "soak.svg").exists() == (docs / page.RESULTS / "soak.json").exists()
 

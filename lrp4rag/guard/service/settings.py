@@ -50,7 +50,7 @@ class Settings(BaseSettings):
     upstream_key: SecretStr | None = Field(default=None, description="Its API key.")
     demo: bool = Field(default=False, description="The reader itself writes answers.")
     judge: HttpUrl | None = None
-    """OpenAI-compatible server of a second opinion (docs/judge.md): …/v1"""
+    """OpenAI-compatible server of a second opinion (docs/checks.md#second-opinion-an-llm-judge): …/v1"""
     judge_key: SecretStr | None = Field(default=None, description="Its API key.")
     judge_model: str | None = Field(default=None, description="Its model.")
     judge_share: Probability = 0.05

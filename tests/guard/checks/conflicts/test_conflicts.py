@@ -201,7 +201,7 @@ def test_another_number_is_a_conflict_and_the_same_is_none(one: int, other: int)
 
 
 def test_the_hand_written_cases() -> None:
-    """The measure of docs/conflicts.md: most conflicts are found, few harmless pairs reported."""
+    """The measure of docs/checks.md: most conflicts are found, few harmless pairs reported."""
     figures = conflict_figures(json.loads(CONFLICT_CASES.read_text(encoding="utf-8")))
     assert figures["recall"]["of"] == figures["false_alarms"]["of"] == 60
     assert figures["recall"]["value"] >= 0.7

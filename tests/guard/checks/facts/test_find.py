@@ -104,7 +104,7 @@ def test_what_passages_do_not_tell_is_no_fact_but_what_else_is_said_is() -> None
 
 
 def test_facts_are_as_many_as_people_count() -> None:
-    """The counts were written down before the code was; docs/facts.md has these figures."""
+    """The counts were written down before the code was; docs/checks.md has these figures."""
     apart = [abs(len(facts_of(case["answer"])) - case["facts"]) for case in CASES]
     assert sum(one == 0 for one in apart) == 29
     assert max(apart) == 1
