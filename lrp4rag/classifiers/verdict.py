@@ -587,9 +587,11 @@ def merged_spans(suspect: Flags, offsets: Sequence[tuple[int, int]], text: str) 
     spans: list[tuple[int, int]] = []
     running = False
     for flag, (first, last) in zip(suspect, offsets, strict=True):
+        if not flag:
+            running = False
+            continue
         start, end = _whole_words(first, last, text)
-        running = running and bool(flag)
-        if not flag or start == end:
+        if start == end:
             continue
         if spans and (running or start <= spans[-1][1]):
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))

@@ -209,10 +209,11 @@ class Decoding:
 
 def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Return a mask (tokens,) of the tokens that overlap one of the spans."""
-    return np.array(
-        [any(start < stop and end > begin for begin, stop in spans) for start, end in offsets],
-        dtype=bool,
-    )
+    starts, ends = np.array(offsets, dtype=np.intp).reshape(-1, 2).T
+    inside = np.zeros(len(offsets), dtype=bool)
+    for begin, stop in spans:
+        inside |= (starts < stop) & (ends > begin)
+    return inside
 
 
 def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:

@@ -76,7 +76,8 @@ class PromptReading:
         self._cache = DynamicCache()  # every layer keeps all keys: branches see far back
         self._response: tuple[int, ...] = ()
         self._reading: Reading | None = None
-        self._final: Tensor | None = None
+        self._final: list[Tensor] = []
+        """Logits (vocabulary,) before each token of the last response, and after it."""
         self._scored: dict[Branch, list[float]] = {}
         pairs = zip(self._prompt, encoded.segments, strict=True)
         in_passages = sorted({token for token, segment in pairs if segment >= FIRST_PASSAGE})
@@ -93,7 +94,7 @@ class PromptReading:
     def bytes(self) -> int:
         """The size of the cache and of the last response's reading."""
         layers: list[Any] = list(self._cache.layers)
-        held = [self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
+        held = [*self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
         return sum(one.nbytes for one in held if one is not None)
 
     @locked
@@ -112,28 +113,28 @@ class PromptReading:
         self._scored = {one: found for one, found in self._scored.items() if one.start <= known}
         self._crop(len(self._prompt) + known if known else len(self._prompt) - 1)
         watched = _States(self._model, self._layers)
-        rows = [] if self._final is None or not known else [self._final[: known + 1]]
+        del self._final[known + 1 if known else 0 :]
         if known < len(given):
             with watched:
                 output = self._go_on(given[known:] if known else (self._prompt[-1], *given))
-            rows.append(output.logits[0])
-        final = self._final = torch.cat(rows)
+            if not torch.isfinite(output.logits).all():
+                dtype = output.logits.dtype
+                raise RelevanceError(f"NaN or Inf in the reader's logits in {dtype}; try dtype='float32'")
+            self._final += output.logits[0].unbind()
         self._response = given
-        if not torch.isfinite(final).all():
-            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype='float32'")
-        found = self._measured(final, known, watched)
+        found = self._measured(known, watched)
         if before is not None and known:
             found = _joined(before, found, known)
         self._reading = found
         return found
 
-    def _measured(self, final: Tensor, first: int, watched: _States) -> Reading:
+    def _measured(self, first: int, watched: _States) -> Reading:
         """Measure the response's tokens from number `first` on, with the collected states."""
         ids = torch.tensor(self._response[first:], device=self._device, dtype=torch.long)[:, None]
         if not len(ids):
             return Reading(**dict.fromkeys(LIKELIHOODS, _NOTHING), states=np.zeros((0, 0, 0), np.float16))
-        rows = zip(final[first:-1].split(ROWS), ids.split(ROWS), strict=True)
-        parts = [self._likelihood(logits, own) for logits, own in rows]
+        final, firsts = self._final[first:-1], range(0, len(ids), ROWS)
+        parts = [self._likelihood(torch.stack(final[k : k + ROWS]), ids[k : k + ROWS]) for k in firsts]
         joined = (torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True))
         return Reading(**dict(zip(LIKELIHOODS, joined, strict=True)), states=watched.states())
 
@@ -152,8 +153,7 @@ class PromptReading:
 
     def _score(self, branches: Sequence[Branch]) -> list[list[float]]:
         found = list[list[float]]()
-        final, length = self._final, len(self._prompt) + len(self._response)
-        assert final is not None
+        length = len(self._prompt) + len(self._response)
         self._crop(length)
         ids = [token for branch in branches for token in branch.ids]
         positions = [
@@ -168,7 +168,7 @@ class PromptReading:
         at = 0
         for branch in branches:
             last = at + len(branch.ids) - 1
-            logits = torch.cat([final[branch.start : branch.start + 1], output.logits[0, at:last]])
+            logits = torch.cat([self._final[branch.start][None], output.logits[0, at:last]])
             chosen = torch.tensor(branch.ids, device=self._device)[:, None]
             found.append(logits.float().log_softmax(-1).gather(1, chosen)[:, 0].tolist())
             at = last + 1
