@@ -36,6 +36,7 @@ from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
 from lrp4rag.example import Example, Span
 from lrp4rag.features.contrast import Context
 from lrp4rag.features.excerpt import Excerpt, LongPrompt
+from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay, TextReplay
@@ -186,6 +187,7 @@ class Prompt:
         self._truncation: Truncation = truncation
         self._whole = _Part(detector.reader, example, truncation)
         self._last: tuple[str, _Part] | None = None
+        self._growing = Growing()
 
     def part(self, response: str = "", *, growing: bool = False) -> _Part:
         """Return what a response is judged by. While it is `growing`, that stays the same as long as it has
@@ -207,7 +209,7 @@ class Prompt:
         """Return what the reader reads of the prompt for a response."""
         if not self.detector.plain or not self._is_long(response):
             return self._whole
-        long = self.detector.long_prompt(self.example, self._whole.whole)
+        long = self._long
         if not growing:
             return self._excerpt(long, response)
         before, part = self._last or ("", self._excerpt(long, ""))
@@ -221,6 +223,10 @@ class Prompt:
         """Return all passages that a response is compared with, where it was read with a part of them."""
         if part.excerpt is None:
             return record.context
+        return self._long
+
+    @cached_property
+    def _long(self) -> LongPrompt:
         return self.detector.long_prompt(self.example, self._whole.whole)
 
     def read(self) -> None:
@@ -230,7 +236,8 @@ class Prompt:
 
     def judge(self, response: str) -> ExplainedVerdict:
         """Return the verdict on a response that is still growing, without evidence and reasons."""
-        return self.detector.examine(self, response, evidence=False, reasons=False, growing=True)
+        options = {"evidence": False, "reasons": False, "growing": self._growing}
+        return self.detector.examine(self, response, **options)
 
     def _is_long(self, response: str) -> bool:
         tokens, passages = self.detector.most_read
@@ -297,12 +304,17 @@ class Detector:
         self._users, self._mode = 0, ExitStack()
         self._flow: Flow | None = None
         self._replay: Replay | None = None
-        # Two of them: with one, what is supposed would put other prompts out.
+        # Two of them: with one, what is supposed would put its own prompt out.
         texts = not reader.has_model or (model is not None and model.texts)
         self.words = load_reader(NONE) if texts and reader.has_model else None
         """What cuts texts into words where they alone are judged beside a reader, None elsewhere."""
-        self._plain = TextReplay(reader) if texts else PlainReplay(reader, prompt_bytes)
-        self._supposing = TextReplay(reader) if texts else PlainReplay(reader)
+        self._plain: TextReplay | PlainReplay
+        self._supposing: TextReplay | PlainReplay
+        if texts:
+            self._plain, self._supposing = TextReplay(reader), TextReplay(reader)
+        else:
+            self._plain = PlainReplay(reader, prompt_bytes)
+            self._supposing = PlainReplay(reader, prompt_bytes, beside=self._plain)
         self._long: LongPrompt | None = None
 
     @classmethod
@@ -553,7 +565,7 @@ class Detector:
         evidence: bool = True,
         reasons: bool = True,
         rows: bool = False,
-        growing: bool = False,
+        growing: Growing | None = None,
         max_new_tokens: int = 256,
         seconds: dict[str, float] | None = None,
     ) -> _Examined:
@@ -578,10 +590,10 @@ class Detector:
             else:
                 known = [example.question, *example.passages]
                 text = in_plain_case(response, known)
-                part = prompt.part(text, growing=growing)
+                part = prompt.part(text, growing=growing is not None)
                 encoded = part.encode(text)
             with _timed(seconds, "read" if self.plain else "push"):
-                record = self._read(encoded, keep=rows)
+                record = self._read(encoded, keep=rows, growing=growing)
                 record = replace(record, generator=None if generated else example.generator)
                 record = record if model is None else model.record_of(record)
             with _timed(seconds, "classify"):
@@ -589,7 +601,8 @@ class Detector:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
                 else:
                     judgement = model.judgement(record, self._assess(part, record, model))
-                replayed, excerpt = (None, None) if growing else prompt.replayed(part, encoded)
+                told = growing is None
+                replayed, excerpt = prompt.replayed(part, encoded) if told else (None, None)
                 judgement = replace(judgement, response=response, replayed=replayed)
                 reasoned = model.reasons(record, judgement) if model is not None and reasons else ()
             shades = dict[str, Array | Relevance | None]()
@@ -620,9 +633,9 @@ class Detector:
         }
         return _Examined(judgement, gathered, details)
 
-    def _read(self, encoded: Encoded, *, keep: bool) -> Record:
+    def _read(self, encoded: Encoded, *, keep: bool, growing: Growing | None = None) -> Record:
         if self.plain:
-            return self._plain(encoded)
+            return self._plain(encoded, growing=growing)
         if self._replay is None:
             if self.model is None:
                 self._replay = RelevanceReplay(self.reader, self.flow)
@@ -637,7 +650,10 @@ class Detector:
         supposing = part.supposing(record.encoded) if self.plain else None
         if supposing is not None:
             encoded, sentences = supposing
-            after = model.assess(replace(self._supposing(encoded), generator=record.generator))
+            growing = record.growing and record.growing.supposing
+            after = model.assess(
+                replace(self._supposing(encoded, growing=growing), generator=record.generator)
+            )
             assessment = with_premise(assessment, after, sentences, record.encoded)
         return replace(
             assessment,

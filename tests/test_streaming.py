@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from types import ModuleType
+
 import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example, InputError
-from lrp4rag.features import replay
+from lrp4rag.classifiers import model
+from lrp4rag.features import contrast, excerpt, record, replay
+from lrp4rag.features.plain import ENTAILMENT
 from lrp4rag.reader import Reader
+from lrp4rag.reader.comparer import EncodedPair, Entailment, EntailmentModel, Pair
 from lrp4rag.reader.reading import PromptReading
 from lrp4rag.streaming import JudgedPiece, verdict_of
 from tests.cli.plain_detector import plain_detector
@@ -84,6 +91,54 @@ def test_each_sentence_costs_its_own_tokens(detector: Detector, monkeypatch: pyt
     tokens = len(detector.reader.tokenizer(reading.text.rstrip())["input_ids"])
     # One more for each sentence and answer where the last token changed.
     assert prompts < sum(read) <= prompts + 2 * (tokens + 2 * 4 + 1)
+
+
+class Counted(EntailmentModel):
+    """Doubts all claims alike, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__(None, (), "c" * 64)
+        self.count = 0
+
+    def _encode(self, pair: Pair) -> EncodedPair:
+        raise NotImplementedError
+
+    def _entail(self, pairs: Sequence[EncodedPair], asked: tuple[int, ...]) -> list[Entailment]:
+        raise NotImplementedError
+
+    def _entailments(self, pairs: Sequence[Pair], asked: tuple[int, ...]) -> list[Entailment]:
+        self.count += len(pairs)
+        classes, word = np.log(np.full(3, 1 / 3, dtype=np.float32)), np.zeros(1, dtype=np.float32)
+        return [Entailment(classes, np.array([[0, 1]]), word) for _ in pairs]
+
+
+def test_what_was_judged_is_not_judged_again(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sentence is read by the comparer once, and its values are looked for once, whatever else the
+    detector judges in between."""
+    comparer, done = Counted(), Counter[str]()
+
+    def count(module: ModuleType, name: str) -> None:
+        known = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given: (done.update([name]), known(*given))[1])
+
+    for module in (record, model):
+        monkeypatch.setattr(module, "bundled_comparer", lambda: comparer)
+    monkeypatch.setattr("lrp4rag.reader.comparer.KEPT", 2)
+    count(contrast, "_values")
+    count(excerpt, "Index")
+    long = [f"The market of hall {k} sells {k + 200} kinds of cheese." for k in range(40)]
+    prompts = PASSAGES, PASSAGES[::-1], [*long, *PASSAGES], [*PASSAGES, *long]
+    fitted = plain_detector(tiny_reader, ENTAILMENT, comparer.digest)
+    with Detector(fitted, tiny_reader, prompt_bytes=2**26) as detector:
+        streams = [detector.reading(f"{QUESTION} ({k})", given) for k, given in enumerate(prompts)]
+        for number in range(8):
+            for stream in streams:
+                list(stream.feed(f"It is {number + 30} metres tall. "))
+        for stream in streams:
+            list(stream.end())
+    sentences = 8 * len(streams)
+    assert (comparer.count, done["_values"]) == (sentences, sentences)
+    assert done["Index"] == 2, "one for each long prompt"
 
 
 STATUSES = (

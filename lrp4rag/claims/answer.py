@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lrp4rag.claims.absence import compare_absence
-from lrp4rag.claims.compare import Comparer, Comparison, Slots
+from lrp4rag.claims.claim import Subject
+from lrp4rag.claims.compare import Comparer, Comparison
 from lrp4rag.claims.evidence import Evidence
 from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.index import Index
@@ -16,6 +20,7 @@ from lrp4rag.claims.negation import compare_signs
 from lrp4rag.claims.novelty import compare_novelty
 from lrp4rag.claims.places import Place
 from lrp4rag.claims.restrictions import LeftOut, compare_restrictions
+from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words
 
 Span = tuple[int, int]
@@ -75,30 +80,58 @@ class Compared:
 def compare_answer(passages: Passages, answer: str, sentences: Sequence[Span]) -> list[Compared]:
     """Compare each sentence of an answer with the passages. What follows a sentence changes nothing of it: it
     is the same while the answer is being written."""
+    return [one.compared for one in compare_further(passages, answer, sentences)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A sentence `compared`, and what those after it are compared with: the stems of its words, its values,
+    the subject of its last clause, and how much of it each passage says; None where it has no claim."""
+
+    compared: Compared
+    words: frozenset[str]
+    values: tuple[Value, ...] = ()
+    subject: Subject | None = None
+    passages: NDArray[np.float64] | None = None
+
+
+def compare_further(
+    passages: Passages, answer: str, sentences: Sequence[Span], known: Sequence[Step] = ()
+) -> Iterator[Step]:
+    """Compare the sentences of an answer that follow the `known` ones with the passages."""
     grounds, comparer = passages.grounds, passages.comparer
-    places = [Place(0, start, end, answer, comparer.around) for start, end in sentences]
-    every = {slots.sentence: slots for slots in comparer.compare(places)}
-    said, before, found = set[str](), list[Slots](), []
-    for place in places:
-        said |= {word.base for word in place.content}
+    said = set[str]().union(*(step.words for step in known))
+    values = [value for step in known for value in step.values]
+    before = [step.passages for step in known if step.passages is not None]
+    subject = next((step.subject for step in reversed(known) if step.subject is not None), None)
+    for start, end in sentences[len(known) :]:
+        place = Place(0, start, end, answer, comparer.around)
+        words = frozenset(word.base for word in place.content)
+        said |= words
         signs, denials = compare_signs(grounds, place)
         limits, left_out = compare_restrictions(grounds, place, said)
         absence, answered = compare_absence(grounds, place)
         groups = {"sign": signs, "limit": limits, "absence": absence, "new": compare_novelty(grounds, place)}
-        values: tuple[Comparison, ...] = ()
-        home = None
-        if place in every:
-            slots = every[place]
-            home = slots.home
+        comparisons: tuple[Comparison, ...] = ()
+        home, own = None, tuple[Value, ...]()
+        slots = next(iter(comparer.compare([place], values, subject)), None)
+        if slots is not None:
+            home, subject = slots.home, slots.claims[-1].subject
             groups |= {"words": slots.clauses(), "subject": slots.subject(before)}
-            values = tuple(slots.comparisons())
-            before.append(slots)
+            comparisons = tuple(slots.comparisons())
+            own = tuple(slots.every[len(values) :])
+            values += own
+            before.append(slots.passages)
         features = {
             f"{group}: {name}": value
             for group, numbers in groups.items()
             for name, value in numbers.items()
             if math.isfinite(value)
         }
-        span = place.start, place.end
-        found.append(Compared(*span, values, tuple(denials), tuple(left_out), answered, home, features))
-    return found
+        compared = Compared(
+            start, end, comparisons, tuple(denials), tuple(left_out), answered, home, features
+        )
+        if slots is None:
+            yield Step(compared, words)
+        else:
+            yield Step(compared, words, own, subject, slots.passages)

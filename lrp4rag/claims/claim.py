@@ -38,11 +38,16 @@ class Claim:
     tokens: tuple[Token, ...]
 
 
-def claims_of(sentences: Iterable[Place], asked: Sequence[Value] = ()) -> list[Claim]:
+def claims_of(
+    sentences: Iterable[Place], asked: Sequence[Value] = (), last: Subject | None = None
+) -> list[Claim]:
     """Return the clauses of the sentences of a response in their order; `asked` are the values of its
-    question."""
-    names = names_in(asked)
-    last = Subject(names, "question") if names else Subject()
+    question, and `last` is the subject of the clause before these sentences."""
+    if last is None:
+        names = names_in(asked)
+        last = Subject(names, "question") if names else Subject()
+    elif last.origin == "clause":
+        last = replace(last, origin="before")
     claims: list[Claim] = []
     for sentence in sentences:
         for start, end, values, tokens in sentence.parts:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrp4rag.claims.arithmetic import computed
-from lrp4rag.claims.claim import Claim, are_siblings, claims_of, names_in, share_name
+from lrp4rag.claims.claim import Claim, Subject, are_siblings, claims_of, names_in, share_name
 from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.evidence import Evidence, evidence_of
 from lrp4rag.claims.find import find_values
@@ -124,12 +124,15 @@ class Comparer:
         self.asked_values = find_values(question, self.around)
         self.asked_names = tuple(value for value in self.asked_values if value.kind == "name")
 
-    def compare(self, sentences: Iterable[Place]) -> list[Slots]:
-        """Return the slots of each sentence of a response that has a claim, in their order."""
+    def compare(
+        self, sentences: Iterable[Place], before: Sequence[Value] = (), last: Subject | None = None
+    ) -> list[Slots]:
+        """Return the slots of each sentence of a response that has a claim, in their order; `before` are the
+        values before these sentences, and `last` is the subject of the clause before."""
         by_sentence = defaultdict[Place, list[Claim]](list)
-        for claim in claims_of(sentences, self.asked_values):
+        for claim in claims_of(sentences, self.asked_values, last):
             by_sentence[claim.sentence].append(claim)
-        every, found = list[Value](), list[Slots]()
+        every, found = list(before), list[Slots]()
         for claims in by_sentence.values() if self.evidence else ():
             every += [value for claim in claims for value in claim.values]
             found.append(Slots(self, claims, tuple(every)))
@@ -511,9 +514,10 @@ class Slots:
             "clauses apart": max(gaps, default=0.0),
         }
 
-    def subject(self, others: Sequence[Slots] = ()) -> dict[str, float]:
+    def subject(self, others: Sequence[Array] = ()) -> dict[str, float]:
         """Return of what the passages say the sentence: whether that is the claim's subject and what the
-        question asks for, and whether the `others` of the response rest on the same passage."""
+        question asks for, and whether others of the response, by the `passages` of each, rest on the same
+        passage."""
         comparer = self.comparer
         scores = self.wide
         best = int(np.argmax(scores))
@@ -524,8 +528,7 @@ class Slots:
         bare = self._bare
         home = int(np.argmax(bare)) if len(bare) else 0
         question = comparer.asked_passages
-        rest = [other for other in others if other is not self]
-        share = np.mean([other.passages for other in rest], axis=0) if rest else question
+        share = np.mean(others, axis=0) if others else question
         at_best, at_home = comparer.lookup.passages[best], comparer.lookup.passages[home]
         found = {
             "best": float(scores[best]),

@@ -49,9 +49,14 @@ class Placed:
 def contradictions(record: Record) -> list[Placed]:
     """In the order of the response: values for which the reader prefers what a passage has in their place, or
     which no passage has while a place that says nearly the same has another."""
-    context = record.context
-    found = (_contradiction(one.claim, one.scored, context, record) for one in record.contrasts)
-    return [one for one in found if one is not None]
+
+    def further(known: Sequence[list[Placed]]) -> Iterator[list[Placed]]:
+        for numbers in record.numbered[len(known) :]:
+            inside = (record.contrasts[number] for number in numbers)
+            found = (_contradiction(one.claim, one.scored, record.context, record) for one in inside)
+            yield [one for one in found if one is not None]
+
+    return [one for placed in record.of_each("contradictions", further) for one in placed]
 
 
 def with_suspected(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import category
 
@@ -46,6 +46,14 @@ class Facet:
 def _tokens_per_word(record: Record, ends: Numbers) -> Values:
     """Of the words that have a letter and are no addresses, paths or codes, without their digits and emoji,
     whose tokens tell of no language; 1 where there are too few to tell."""
+
+    def further(known: Sequence[float]) -> list[float]:
+        return _each_tokens_per_word(record, ends[len(known) :])
+
+    return np.array(record.of_each("tokens per word", further), dtype=np.float64)
+
+
+def _each_tokens_per_word(record: Record, ends: Numbers) -> list[float]:
     text, offsets = record.encoded.response, record.encoded.response_offsets
     tells = np.array([one.isalpha() or category(one).startswith("P") for one in text], dtype=bool)
     found = []
@@ -57,7 +65,7 @@ def _tokens_per_word(record: Record, ends: Numbers) -> Values:
             within[start:last] = tells[start:last]
         tokens = sum(bool(within[start:last].any()) for start, last in offsets[:end])
         found.append(tokens / len(words) if tokens >= FEWEST else 1.0)
-    return np.array(found, dtype=np.float64)
+    return found
 
 
 def _is_word(text: str) -> bool:

@@ -7,8 +7,10 @@ its features: they are the same while the response is being written.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +103,8 @@ def alignment(record: Record) -> Values:
     words = [(match.start(), match.end(), match[0]) for match in WORD.finditer(encoded.response)]
     rows = np.zeros((len(words) + 1, len(FEATURES)))
     if record.context.index.places and words:
-        for number, row in _rows(record, words):
+        by_sentence = record.of_each("alignment", partial(_rows, record, words))
+        for number, row in itertools.chain.from_iterable(aligned for _, aligned in by_sentence):
             rows[number] = row
     places = np.full(len(encoded.response) + 1, len(words))
     for k, (start, end, _) in reversed(list(enumerate(words))):
@@ -110,7 +113,11 @@ def alignment(record: Record) -> Values:
     return rows[first].T
 
 
-def _rows(record: Record, words: list[tuple[int, int, str]]) -> Iterator[tuple[int, list[float]]]:
+Aligned = tuple[Values, list[tuple[int, list[float]]]]
+"""How similar the places are to all that was said, and the rows of a sentence's words, with their numbers."""
+
+
+def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Aligned]) -> Iterator[Aligned]:
     context, encoded = record.context, record.encoded
     index, known, response = context.index, context.grams, encoded.response
     asked = np.array(index.similarities(context.asked))
@@ -118,10 +125,11 @@ def _rows(record: Record, words: list[tuple[int, int, str]]) -> Iterator[tuple[i
     count, alone = int(passage.max()) + 1, len(set(passage.tolist())) == 1
     by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
     stems = [stem(normal(word.lower())) for *_, word in words]
-    so_far = np.zeros(len(passage))
-    for number, (start, end) in enumerate(encoded.sentences):
+    so_far = done[-1][0] if done else np.zeros(len(passage))
+    for number, (start, end) in enumerate(encoded.sentences[len(done) :], len(done)):
         inside = [k for k, (at, *_) in enumerate(words) if start <= at < end]
         if not inside:
+            yield so_far, []
             continue
         similarity = np.array(record.similarities((start, end)))
         so_far = so_far + similarity
@@ -138,12 +146,13 @@ def _rows(record: Record, words: list[tuple[int, int, str]]) -> Iterator[tuple[i
         missing = len((own & _LIMIT) - said)
         added = len((said & _LIMIT) - beside)
         away = float(similarity[best] - by_place[home])
+        aligned = list[tuple[int, list[float]]]()
         for position, k in enumerate(inside):
             word, at = words[k][2], stems[k]
             before, after = stems[k - 1 : k] or [""], stems[k + 1 : inside[-1] + 1][:1] or [""]
             two = stems[k - 2 : k - 1] if k > 1 else [""]
             stopped = word.lower() in stop_words()
-            yield (
+            row = (
                 k,
                 [
                     stopped,
@@ -173,6 +182,8 @@ def _rows(record: Record, words: list[tuple[int, int, str]]) -> Iterator[tuple[i
                     float(asked[best]),
                 ],
             )
+            aligned.append(row)
+        yield so_far, aligned
 
 
 def _best_by_passage(similarity: NDArray[np.float64], passage: NDArray[np.intp]) -> NDArray[np.float64]:

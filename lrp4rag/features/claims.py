@@ -6,6 +6,7 @@ They are 0 at all other tokens.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,19 +63,37 @@ FEATURES = tuple(
     )
 )
 NAMES = tuple(one.name for one in FEATURES)
+CLAIMS = "claims' rows"
+"""What a record keeps them by."""
 
 
 def claim_features(record: Record) -> Values:
     """(`FEATURES`, t). Of two values that share a token, the one that is not a polarity word, or the
     first."""
     table = np.zeros((len(record), len(FEATURES)))
-    for contrast in record.contrasts:
+    for contrast, row in zip(record.contrasts, claim_rows(record), strict=True):
         claim = contrast.claim
-        row = claim_row(claim, contrast.scored, record.context, record.similarities(claim.sentence))
         for token in range(claim.first, claim.last):
             if not table[token, 0] or (table[token, _POLARITY] and claim.value.kind != "polarity"):
                 table[token] = row
     return table.T
+
+
+def claim_rows(record: Record) -> Values:
+    """Return the `FEATURES` of each of a record's contrasts, (contrasts, features), computed once."""
+
+    def further(known: Sequence[list[Values]]) -> Iterator[list[Values]]:
+        for numbers in record.numbered[len(known) :]:
+            every = [record.contrasts[number] for number in numbers]
+            yield [
+                claim_row(one.claim, one.scored, record.context, record.similarities(one.claim.sentence))
+                for one in every
+            ]
+
+    if CLAIMS not in record.groups:
+        rows = [row for inside in record.of_each(CLAIMS, further) for row in inside]
+        record.groups[CLAIMS] = np.array(rows).reshape(-1, len(FEATURES))
+    return record.groups[CLAIMS]
 
 
 def claim_row(

@@ -23,6 +23,7 @@ from lrp4rag.claims.surroundings import Surroundings
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words, stem
 from lrp4rag.claims.written import as_written, number_of
+from lrp4rag.features.growing import Growing, of_each
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.reading import Branch, PromptReading
@@ -48,7 +49,7 @@ SCORES = ("value", "tail", "opening")
 of its first token."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Context:
     """`passages` are the texts as they were given, some perhaps empty; `asked` are the content words of the
     question.
@@ -124,14 +125,21 @@ class Claim:
 def claims(encoded: Encoded, context: Context) -> tuple[Claim, ...]:
     """Return the values of a response that have tokens, in order; references and absences are compared
     elsewhere. A plain "is" is one where the passages have a "not" nearby."""
-    response = encoded.response
-    passages, found = Surroundings(" ".join(context.passages)), []
-    for sentence in encoded.sentences:
+    return tuple(itertools.chain.from_iterable(_claims(encoded, context, encoded.sentences)))
+
+
+def _claims(
+    encoded: Encoded, context: Context, sentences: Sequence[tuple[int, int]]
+) -> Iterator[list[Claim]]:
+    """Yield those of each sentence."""
+    response, passages = encoded.response, Surroundings(" ".join(context.passages))
+    for sentence in sentences:
+        found = []
         for value in _values(context, response, sentence, passages):
             tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
             if value.kind not in ("absence", "reference") and len(tokens):
                 found.append(_claim(value, sentence, context, response, tokens))
-    return tuple(found)
+        yield found
 
 
 def _values(
@@ -201,31 +209,44 @@ def _one_scale(one: Value, other: Value) -> bool:
 
 
 def contrasts_of(
-    encoded: Encoded, context: Context, prompt: PromptReading, logprob: NDArray[Any], tokenizer: Any
+    encoded: Encoded,
+    context: Context,
+    prompt: PromptReading,
+    logprob: NDArray[Any],
+    tokenizer: Any,
+    growing: Growing | None = None,
 ) -> tuple[Contrast, ...]:
     """Return the claims of the response that `prompt` read last, with their alternatives scored by one pass
-    after it; `logprob` (t,) are the response's own log-probabilities."""
-    every = claims(encoded, context)
-    branches, rows = list[Branch](), list[tuple[int, int, int, int]]()
-    numbered = itertools.groupby(enumerate(every), lambda pair: pair[1].sentence)
-    for _, inside in numbered:
-        order = sorted(inside, key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0))
-        left = MOST_TOKENS
-        for k, claim in [pair for pair in order if pair[1].alternatives][:MOST_VALUES]:
-            for number, one in enumerate(claim.alternatives):
-                made = _branch(encoded, claim, one, tokenizer)
-                if made is None or len(made[0].ids) > left:
-                    continue
-                branch, last, own = made
-                left -= len(branch.ids)
-                branches.append(branch)
-                rows.append((k, number, last, own))
-    raw: list[list[RawScore]] = [[] for _ in every]
-    for (k, number, last, own), branch, scores in zip(rows, branches, prompt.branches(branches), strict=True):
-        parts = (sum(scores[:own]), sum(scores[own:]), scores[0])
-        value, tail, opening = np.array(parts, dtype=np.float32).tolist()
-        raw[k].append(RawScore(number, branch.start, last, own, value, tail, opening))
-    return _joined(every, raw, logprob)
+    after it, those of its further sentences where it is `growing`; `logprob` (t,) are the response's own
+    log-probabilities."""
+
+    def further(known: Sequence[tuple[Contrast, ...]]) -> list[tuple[Contrast, ...]]:
+        every, branches, rows = list[list[Claim]](), list[Branch](), list[tuple[int, int, int, int, int]]()
+        for inside in _claims(encoded, context, encoded.sentences[len(known) :]):
+            order = sorted(
+                enumerate(inside), key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0)
+            )
+            left = MOST_TOKENS
+            for k, claim in [pair for pair in order if pair[1].alternatives][:MOST_VALUES]:
+                for number, one in enumerate(claim.alternatives):
+                    made = _branch(encoded, claim, one, tokenizer)
+                    if made is None or len(made[0].ids) > left:
+                        continue
+                    branch, last, own = made
+                    left -= len(branch.ids)
+                    branches.append(branch)
+                    rows.append((len(every), k, number, last, own))
+            every.append(inside)
+        raw: list[list[list[RawScore]]] = [[[] for _ in inside] for inside in every]
+        read = zip(rows, branches, prompt.branches(branches), strict=True)
+        for (sentence, k, number, last, own), branch, scores in read:
+            parts = (sum(scores[:own]), sum(scores[own:]), scores[0])
+            value, tail, opening = np.array(parts, dtype=np.float32).tolist()
+            raw[sentence][k].append(RawScore(number, branch.start, last, own, value, tail, opening))
+        return [_joined(*pair, logprob) for pair in zip(every, raw, strict=True)]
+
+    by_sentence: list[tuple[Contrast, ...]] = of_each(growing, encoded, "contrasts", further)
+    return tuple(itertools.chain.from_iterable(by_sentence))
 
 
 def _branch(

@@ -21,11 +21,11 @@ OF_ALARMS = "entailment: "
 """What the names of features of values and sentences begin with."""
 
 
-def pairs_of(passages: Passages, response: str, sentences: Sequence[Span]) -> list[Pair]:
-    """Return what a comparer reads of each sentence: its premise, the question, the sentence before where it
-    points back to that, and itself."""
-    pairs, last = [], ""
-    for start, end in sentences:
+def pairs_of(passages: Passages, response: str, sentences: Sequence[Span], first: int = 0) -> list[Pair]:
+    """Return what a comparer reads of each sentence from number `first` on: its premise, the question, the
+    sentence before where it points back to that, and itself."""
+    pairs, last = [], response[slice(*sentences[first - 1])] if first else ""
+    for start, end in sentences[first:]:
         claim = response[start:end]
         before = last if points_back(claim) else ""
         lead = f"{passages.question} {before}".strip()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.claims.answer import Compared, compare_answer
+from lrp4rag.claims.answer import Compared, Step, compare_further
 from lrp4rag.claims.words import content_words
 from lrp4rag.features.contrast import Context, Contrast, arrays_of, context_of, stored_contrasts
 from lrp4rag.features.entailment import pairs_of
+from lrp4rag.features.growing import Growing, Make, of_each
 from lrp4rag.lrp.relevance import Relevance
 from lrp4rag.reader.comparer import Entailment, EntailmentModel, bundled_comparer
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.util.errors import InputError
 
 Values = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,9 @@ class Record:
     `reader` identifies the reader. `generator` names the model that wrote the response, where known.
     `prompt` is what the response is compared with, and `scored` its claims, where they were just read;
     `source` is that of the response in data that is learned from, and `entailed` what a comparer that did not
-    learn from it made of the sentences; `comparer` reads them in the bundled one's place. `groups` are
-    features that were computed of it.
+    learn from it made of the sentences; `comparer` reads them in the bundled one's place. `growing` is what
+    was computed of the sentences of a response that is still being written. `groups` are features that were
+    computed of it.
     """
 
     encoded: Encoded
@@ -45,6 +48,7 @@ class Record:
     source: str | None = None
     entailed: tuple[Entailment, ...] | None = None
     comparer: EntailmentModel | None = None
+    growing: Growing | None = None
     groups: dict[str, Values] = field(default_factory=dict, init=False)
     _similarities: dict[tuple[int, int], list[float]] = field(default_factory=dict, init=False, repr=False)
 
@@ -81,10 +85,19 @@ class Record:
             self._similarities[sentence] = self.context.index.similarities(words)
         return self._similarities[sentence]
 
+    def of_each(self, name: str, make: Make[T]) -> list[T]:
+        """Return what `make` makes of each sentence, once while the response is growing (see `Growing`)."""
+        return of_each(self.growing, self.encoded, name, make)
+
     @cached_property
     def compared(self) -> list[Compared]:
         """What the passages say of each sentence."""
-        return compare_answer(self.context.compared, self.encoded.response, self.encoded.sentences)
+        given = self.context.compared, self.encoded.response, self.encoded.sentences
+
+        def further(known: Sequence[Step]) -> Iterator[Step]:
+            return compare_further(*given, known)
+
+        return [step.compared for step in self.of_each("compared", further)]
 
     @cached_property
     def entailments(self) -> tuple[Entailment, ...]:
@@ -93,8 +106,13 @@ class Record:
             if len(self.entailed) != len(self.encoded.sentences):
                 raise InputError("what a comparer made of this response is of another one")
             return self.entailed
-        pairs = pairs_of(self.context.compared, self.encoded.response, self.encoded.sentences)
-        return tuple((self.comparer or bundled_comparer())(pairs, self.source))
+        given = self.context.compared, self.encoded.response, self.encoded.sentences
+        comparer = self.comparer or bundled_comparer()
+
+        def further(known: Sequence[Entailment]) -> list[Entailment]:
+            return comparer(pairs_of(*given, first=len(known)), self.source)
+
+        return tuple(self.of_each("entailments", further))
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:
@@ -104,6 +122,14 @@ class Record:
             return self.scored
         places, scores = self["places"], self["scores"]
         return stored_contrasts(self.encoded, self.context, self["logprob"], places, scores)
+
+    @cached_property
+    def numbered(self) -> list[list[int]]:
+        """The numbers of each sentence's contrasts."""
+        found = {span: list[int]() for span in self.encoded.sentences}
+        for number, one in enumerate(self.contrasts):
+            found[one.claim.sentence].append(number)
+        return list(found.values())
 
     @property
     def has_contrasts(self) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from lrp4rag.features.contrast import Context, context_of, contrasts_of
+from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import STATE_DEPTH
@@ -56,24 +58,33 @@ class PlainReplay:
     all of them fit into `most_bytes`.
     """
 
-    def __init__(self, reader: Reader, most_bytes: int = 0) -> None:
-        self._reader, self._most_bytes = reader, most_bytes
+    def __init__(self, reader: Reader, most_bytes: int = 0, beside: PlainReplay | None = None) -> None:
+        """What `beside` holds counts too."""
+        self._reader, self._most_bytes, self._beside = reader, most_bytes, beside
         self._readings: OrderedDict[tuple[object, ...], tuple[PromptReading, Context]] = OrderedDict()
         self._identity = reader.identity.as_dict()
 
-    def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
+    def __call__(self, encoded: Encoded, *, keep: bool = False, growing: Growing | None = None) -> Record:
         """Raises `InputError` for a response without tokens."""
         prompt, context = self.prompt(encoded)
+        if growing is not None:
+            growing.go_on(encoded, context)
         try:
             reading = prompt.read(encoded.response_ids)
-            scored = contrasts_of(encoded, context, prompt, reading.logprob, self._reader.tokenizer)
+            scored = contrasts_of(encoded, context, prompt, reading.logprob, self._reader.tokenizer, growing)
         except BaseException:  # a pass that ended in the middle leaves half of its keys behind
             self._readings.pop(_key(encoded), None)
             raise
         self._make_room(1)  # what was read of the response is held too
         signals = {name: getattr(reading, name) for name in LIKELIHOODS}
         return Record(
-            encoded, self._identity, signals, {AROUND: reading.states}, prompt=context, scored=scored
+            encoded,
+            self._identity,
+            signals,
+            {AROUND: reading.states},
+            prompt=context,
+            scored=scored,
+            growing=growing,
         )
 
     def prompt(self, encoded: Encoded) -> tuple[PromptReading, Context]:
@@ -87,38 +98,45 @@ class PlainReplay:
         self._readings[key] = found
         return found
 
+    @property
+    def bytes(self) -> int:
+        """The size of all that is remembered."""
+        return sum(one.bytes for one, _ in self._readings.values())
+
     def forget(self) -> None:
         """Forget all prompts."""
         self._readings.clear()
 
     def _make_room(self, fewest: int) -> None:
         """Forget what was not used for longest, while there is too much and more than so many prompts."""
-        while (
-            len(self._readings) > fewest
-            and sum(one.bytes for one, _ in self._readings.values()) > self._most_bytes
-        ):
+        beside = 0 if self._beside is None else self._beside.bytes
+        while len(self._readings) > fewest and beside + self.bytes > self._most_bytes:
             self._readings.popitem(last=False)
 
 
 class TextReplay:
-    """Words, without a reader. The prompt of the last response is remembered."""
+    """Words, without a reader. The prompt of the last response is remembered, and those that are in use."""
 
     def __init__(self, reader: Reader) -> None:
         self._identity = reader.identity.as_dict()
-        self._last: tuple[tuple[object, ...], Context] | None = None
+        self._last: Context | None = None
+        self._contexts = WeakValueDictionary[tuple[object, ...], Context]()
 
-    def __call__(self, encoded: Encoded, *, keep: bool = False) -> Record:
+    def __call__(self, encoded: Encoded, *, keep: bool = False, growing: Growing | None = None) -> Record:
         """Raises `InputError` for a response without a word or sign."""
         if not encoded.response_ids:
             raise InputError("the response has no words to judge", field="response")
-        return Record(encoded, self._identity, prompt=self.prompt(encoded))
+        context = self.prompt(encoded)
+        if growing is not None:
+            growing.go_on(encoded, context)
+        return Record(encoded, self._identity, prompt=context, growing=growing)
 
     def prompt(self, encoded: Encoded) -> Context:
         """What responses to a prompt are compared with."""
         key = encoded.text, encoded.spans
-        if self._last is None or self._last[0] != key:
-            self._last = key, context_of(encoded)
-        return self._last[1]
+        self._last = self._contexts.get(key) or context_of(encoded)
+        self._contexts[key] = self._last
+        return self._last
 
     def forget(self) -> None:
         """Forget the prompt."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,18 +96,23 @@ def values_of(record: Record) -> tuple[Contrast, ...]:
 
 def value_rows(record: Record) -> list[Row]:
     """Return the features of `values_of` a response: `FEATURES`, and those of their comparisons."""
-    compared = values_of(record)
-    if not compared:
+    if not values_of(record):
         return []
     table = _Table(record)
-    slots = {row.start: row.features for row in comparison_rows(record.compared)}
-    rows = []
-    for contrast in compared:
-        value, sentence = contrast.claim.value, table.places[contrast.claim.sentence]
-        numbers = zip(NAMES, map(float, table.row(contrast)), strict=True)
-        slot = slots.get(value.start, {"slot: none": 1.0})
-        rows.append(Row(value.start, value.end, sentence, {**dict(numbers), **slot}))
-    return rows
+
+    def further(known: Sequence[list[Row]]) -> Iterator[list[Row]]:
+        for sentence in range(len(known), len(record.encoded.sentences)):
+            slots = {row.start: row.features for row in comparison_rows([record.compared[sentence]])}
+            rows = list[Row]()
+            for k in record.numbered[sentence]:
+                value = record.contrasts[k].claim.value
+                if value.kind != "polarity":
+                    numbers = zip(NAMES, map(float, table.row(k)), strict=True)
+                    slot = slots.get(value.start, {"slot: none": 1.0})
+                    rows.append(Row(value.start, value.end, sentence, {**dict(numbers), **slot}))
+            yield rows
+
+    return [row for rows in record.of_each("values' rows", further) for row in rows]
 
 
 def comparison_rows(compared: list[Compared]) -> list[Row]:
@@ -141,8 +146,10 @@ class _Table:
         self.counts = Counter(one.claim.sentence for one in record.contrasts)
         self.asked = find_values(record.encoded.question)
 
-    def row(self, contrast: Contrast) -> list[float]:
-        claim, record = contrast.claim, self.record
+    def row(self, number: int) -> list[float]:
+        """Return the features of one of the response's contrasts."""
+        record = self.record
+        claim = record.contrasts[number].claim
         value, sentence = claim.value, claim.sentence
         own = self.likelihoods[:, claim.first : claim.last]
         inside = self.numbers == self.places[sentence]
@@ -153,7 +160,7 @@ class _Table:
         index = record.context.index
         places = index.occurrences(value, [0.0] * len(index.places))
         return [
-            *claims.claim_row(claim, contrast.scored, record.context, record.similarities(sentence))[1:],
+            *claims.claim_rows(record)[number, 1:],
             *np.stack([own.sum(1), own.max(1), own.min(1), own[:, 0]], axis=1).ravel(),
             self.likelihoods[0, claim.last] if goes_on else 0.0,
             self.likelihoods[0, inside].mean(),
@@ -182,19 +189,10 @@ def sentence_rows(record: Record) -> list[Row]:
     """Return the features of each sentence: of `text_rows`, and of the reader. Raises `InputError` where
     alternatives were not scored."""
     likelihoods, numbers = group_of("likelihoods", record), sentence_numbers(record)
-    highest: dict[tuple[int, int], dict[str, float]] = {}
-    for contrast in record.contrasts:
-        claim = contrast.claim
-        scored = claims.claim_row(claim, contrast.scored, record.context, record.similarities(claim.sentence))
-        of_sentence = highest.setdefault(claim.sentence, {})
-        kind = "polarity" if claim.value.kind == "polarity" else "value"
-        for name in OF_VALUES:
-            value = float(scored[claims.NAMES.index(name)])
-            of_sentence[f"{kind}: {name}"] = max(of_sentence.get(f"{kind}: {name}", value), value)
     rows = []
     for number, row in enumerate(text_rows(record.compared)):
         inside = numbers == number
-        features = {**row.features, **highest.get((row.start, row.end), {})}
+        features = {**row.features, **_highest(record, number)}
         if inside.any():
             features |= {
                 "log-probability": float(likelihoods[0, inside].mean()),
@@ -203,6 +201,17 @@ def sentence_rows(record: Record) -> list[Row]:
             }
         rows.append(Row(row.start, row.end, number, features))
     return rows
+
+
+def _highest(record: Record, sentence: int) -> dict[str, float]:
+    """Return the highest of `OF_VALUES` among a sentence's values, and among its words of polarity."""
+    highest = dict[str, float]()
+    for k in record.numbered[sentence]:
+        kind = "polarity" if record.contrasts[k].claim.value.kind == "polarity" else "value"
+        for name in OF_VALUES:
+            value = float(claims.claim_rows(record)[k, claims.NAMES.index(name)])
+            highest[f"{kind}: {name}"] = max(highest.get(f"{kind}: {name}", value), value)
+    return highest
 
 
 def with_entailments(record: Record, rows: Sequence[Row]) -> list[Row]:

@@ -1,0 +1,69 @@
+"""`Growing`: what was computed of the sentences of a response that is being written."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+from lrp4rag.reader.encoding import Encoded
+
+T = TypeVar("T")
+Make = Callable[[Sequence[T]], Iterable[T]]
+"""Is given the results of a response's first sentences, and makes those of the sentences after them."""
+
+
+class Growing:
+    """Results of a response's sentences, by name: each is made once, as long as the text and the tokens up to
+    its sentence's end stay. What follows a sentence changes nothing of it."""
+
+    def __init__(self) -> None:
+        self._encoded: Encoded | None = None
+        self._context: object = None
+        self._results: dict[str, list[Any]] = {}
+
+    @cached_property
+    def supposing(self) -> Growing:
+        """The same of the response after another question (see `Premise`)."""
+        return Growing()
+
+    def go_on(self, encoded: Encoded, context: object) -> None:
+        """Go on with a response, and forget what it does not share with the one before: its last sentences,
+        or all where it is compared with another `context`."""
+        before, same = self._encoded, context is self._context
+        shared = _shared(before, encoded) if before is not None and same else 0
+        for results in self._results.values():
+            del results[shared:]
+        self._encoded, self._context = encoded, context
+
+    def of_each(self, encoded: Encoded, name: str, make: Make[T]) -> list[T]:
+        """Return the results of all sentences of a response; of the last one that it went on with, only those
+        that are not known are made."""
+        if encoded is not self._encoded:
+            return list(make(()))
+        known = self._results.setdefault(name, [])
+        known += list(make(known))
+        return [*known]
+
+
+def of_each(growing: Growing | None, encoded: Encoded, name: str, make: Make[T]) -> list[T]:
+    """Return the results of all sentences of a response, which may not grow."""
+    return list(make(())) if growing is None else growing.of_each(encoded, name, make)
+
+
+def _shared(before: Encoded, after: Encoded) -> int:
+    """Return how many sentences two responses begin with alike, in text and in tokens."""
+    tokens = list(zip(before.response_ids, before.response_offsets, strict=True))
+    others = zip(after.response_ids, after.response_offsets, strict=True)
+    pairs = enumerate(zip(tokens, others, strict=False))
+    same = next((k for k, (one, other) in pairs if one != other), min(len(tokens), len(after.response_ids)))
+    starts = [[start for start, _ in one.response_offsets] for one in (before, after)]
+    count = 0
+    for span, other in zip(before.sentences, after.sentences, strict=False):
+        end = span[1]
+        needed = max(bisect_left(each, end) for each in starts)
+        if span != other or needed > same or before.response[:end] != after.response[:end]:
+            break
+        count += 1
+    return count
