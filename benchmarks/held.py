@@ -1,0 +1,111 @@
+"""What a sentence costs while its response is written, by its number, with several clients at a time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks import command
+from benchmarks.command import Result, benchmark, count
+from benchmarks.service.client import examples
+from lrp4rag import Detector, Example
+from lrp4rag.guard.service.settings import Settings
+from lrp4rag.reader.comparer import EntailmentModel
+from lrp4rag.reader.reading import PromptReading
+
+CLIENTS = (1, 2, 4)
+
+
+def long_answers(number: int, joined: int) -> list[Example]:
+    """So many questions with long responses, each made of several: all of their passages, and responses."""
+    rows = examples(number * joined)
+    return [
+        Example(
+            some[0].question,
+            [passage for one in some for passage in one.passages],
+            " ".join(str(one.response) for one in some),
+        )
+        for some in (rows[k * joined : (k + 1) * joined] for k in range(number))
+    ]
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Count what the reader and the comparer read."""
+    done = Counter[str]()
+    go_on, entailments = PromptReading._go_on, EntailmentModel._entailments
+
+    def read(self: PromptReading, ids: Sequence[int], /, **options: Any) -> Any:
+        done["tokens"] += len(ids)
+        return go_on(self, ids, **options)
+
+    def compared(self: EntailmentModel, pairs: Sequence[Any], asked: tuple[int, ...]) -> Any:
+        done["pairs"] += len(pairs)
+        return entailments(self, pairs, asked)
+
+    with patch.object(PromptReading, "_go_on", read), patch.object(EntailmentModel, "_entailments", compared):
+        yield done
+
+
+def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[float]], Counter[str]]:
+    """Judge the sentences of several responses by turns: processor seconds of each response's k-th sentence,
+    by k; and what was read for them, without the prompts."""
+    seconds = list[list[float]]()
+    with detector:
+        streams = [detector.reading(one.question, one.passages) for one in answers]
+        for stream in streams:
+            stream.prepare()
+        ready = [
+            [*stream.ready(str(one.response)), *stream.ready(None)]
+            for stream, one in zip(streams, answers, strict=True)
+        ]
+        with counting() as done:
+            for turn in zip_longest(*ready):
+                taken = []
+                for stream, given in zip(streams, turn, strict=True):
+                    started = time.process_time()
+                    if given is not None and stream.judge(given[0], followed=given[1]).so_far is not None:
+                        taken.append(time.process_time() - started)
+                        done["sentences"] += 1
+                seconds += [taken] if taken else []
+    return seconds, done
+
+
+@benchmark
+@count("--joined", 3, "Responses of the bundled set that make a long one.")
+@command.dtype
+def main(joined: int, dtype: str) -> Result:
+    """What a sentence costs while its response is written, with 1, 2 and 4 clients by turns.
+
+    \b
+    Examples:
+      python -m benchmarks.held
+      python -m benchmarks.held --joined 6      long responses, to prompts that are read in excerpts
+    """
+    answers = long_answers(max(CLIENTS), joined)
+    detector = Detector.load(dtype=dtype, prompt_bytes=Settings().prompt_bytes)
+    streamed(detector, long_answers(1, 1))  # the first pass is slower
+    result = dict[str, Any]()
+    for clients in CLIENTS:
+        seconds, done = streamed(detector, answers[:clients])
+        of_each = [one for taken in seconds for one in taken]
+        third = max(len(seconds) // 3, 1)
+        first, last = (
+            statistics.mean(map(statistics.mean, some)) for some in (seconds[:third], seconds[-third:])
+        )
+        result[f"seconds_{clients}"] = statistics.mean(of_each)
+        result[f"last_over_first_{clients}"] = last / first
+        for name in ("sentences", "tokens", "pairs"):
+            result[f"{name}_{clients}"] = done[name]
+        result[f"by_sentence_{clients}"] = [round(statistics.mean(taken), 4) for taken in seconds]
+    return result
+
+
+if __name__ == "__main__":
+    main()
