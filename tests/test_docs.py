@@ -83,7 +83,7 @@ def snippets(page: Path) -> list[Snippet]:
 ELSEWHERE = {"docs/baselines/README.md"}
 """Another test runs it: tests/experiments/systems/test_registry.py."""
 SLOW = {"docs/streaming.md"}
-TINY = {"README.md", "docs/memory.md", "docs/reference/relevance.md"}
+TINY = {"docs/memory.md", "docs/reference/relevance.md"}
 """Relevance is the same with any reader: a small one reads, where no detector brings its own."""
 
 
