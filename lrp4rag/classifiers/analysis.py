@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from lrp4rag.claims.nearest import Nearest, nearest
@@ -14,7 +13,7 @@ from lrp4rag.classifiers.verdict import Contradiction, Evidence, Judgement, Verd
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context, context_of, first_difference
 from lrp4rag.features.excerpt import Excerpt, LongPrompt
-from lrp4rag.lrp.attribution import span_weights
+from lrp4rag.lrp.attribution import segment_weights, span_weights
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.lrp.readout import Target
 from lrp4rag.lrp.relevance import Array, Relevance
@@ -69,39 +68,52 @@ Pulled = tuple[dict[int, tuple[float, Sequence[float]]], dict[Contradiction, flo
 def pull_evidence(flow: Flow, judgement: Judgement, tokenizer: Any) -> Pulled:
     """Relevance of the whole prompt and of each passage, by the number of a suspect sentence, where none was
     pushed; and contrastive relevance of each contradiction in them: what its passage speaks for the other
-    value, less what it speaks for the response's. The reader must have room for the response."""
+    value, less what it speaks for the response's. The reader must have room for the response.
+
+    A cotangent is pulled for each sentence and each contradiction, or a tangent is pushed for each passage
+    and the prompt, whichever are fewer: one of either costs about a forward pass.
+    """
     encoded, suspect = judgement.replayed, judgement.suspect
     assert encoded is not None
     contradictions = [one for number in suspect for one in judgement.contradictions_in(number)]
-    by_sentence = dict[int, tuple[float, Sequence[float]]]()
-    if suspect and judgement.relevance is None:
-        weights = span_weights(encoded, [judgement.spans[number] for number in suspect])
-        segments = np.array(encoded.segments)
-        for number, row in zip(suspect, flow.pull(encoded, weights).double().cpu().numpy(), strict=True):
-            sums = np.bincount(segments, row, len(encoded.segment_names))
-            by_sentence[number] = float(row.sum()), sums[FIRST_PASSAGE:].tolist()
-    return by_sentence, _contrastive(flow, encoded, contradictions, tokenizer)
+    sentences = suspect if judgement.relevance is None else []
+    spans = [judgement.spans[number] for number in sentences]
+    weights = span_weights(encoded, spans) if spans else torch.zeros(0, len(encoded.response_ids)).double()
+    tokens, target = _exchanged(encoded, contradictions, tokenizer)
+    parts = segment_weights(encoded)[FIRST_PASSAGE:]
+    parts = torch.cat([torch.ones_like(parts[:1]), parts])
+    if len(sentences) + len(tokens) > len(parts):
+        written, contrast = flow.read(encoded, parts, [flow.replayer.target, target]).double().cpu()
+        rows = weights @ written.T
+        exchanged = -contrast[:, list(tokens.values())].T
+    else:
+        rows = exchanged = torch.zeros(0, len(parts)).double()
+        if spans:
+            rows = flow.pull(encoded, weights).double().cpu() @ parts.T
+        if tokens:
+            chosen = torch.zeros(len(tokens), len(encoded.response_ids))
+            chosen[range(len(tokens)), list(tokens.values())] = -1.0
+            exchanged = flow.pull(encoded, chosen, target=target).double().cpu() @ parts.T
+    by_sentence = {
+        number: (float(row[0]), row[1:].tolist()) for number, row in zip(sentences, rows, strict=True)
+    }
+    contrastive = dict[Contradiction, float | None].fromkeys(contradictions)
+    for one, row in zip(tokens, exchanged, strict=True):
+        contrastive[one] = float(row[1 + one.passage])
+    return by_sentence, contrastive
 
 
-def _contrastive(
-    flow: Flow, encoded: Encoded, contradictions: Sequence[Contradiction], tokenizer: Any
-) -> dict[Contradiction, float | None]:
-    """R(other value) - R(written) of each one's passage, in logits, at the first token that differs."""
-    minus, places = list(encoded.response_ids), dict[Contradiction, int]()
+def _exchanged(
+    encoded: Encoded, contradictions: Sequence[Contradiction], tokenizer: Any
+) -> tuple[dict[Contradiction, int], Target]:
+    """Return the number of the first token that differs where a contradiction's other value stood in its
+    place, and the target that explains the response's token less that one."""
+    minus, tokens = list(encoded.response_ids), dict[Contradiction, int]()
     for one in contradictions:
         differing = first_difference(encoded, one.start, one.end, one.instead, tokenizer)
-        if differing is not None and differing[0] not in places.values():
-            places[one], minus[differing[0]] = differing
-    relevance: dict[Contradiction, float | None] = dict.fromkeys(contradictions)
-    if places:
-        weights = torch.zeros(len(places), len(minus))
-        for row, token in enumerate(places.values()):
-            weights[row, token] = -1.0
-        pulled = flow.pull(encoded, weights, target=Target("response", tuple(minus))).float().cpu()
-        segments = torch.tensor(encoded.segments)
-        for one, row in zip(places, pulled, strict=True):
-            relevance[one] = float(row[segments == FIRST_PASSAGE + one.passage].sum())
-    return relevance
+        if differing is not None and differing[0] not in tokens.values():
+            tokens[one], minus[differing[0]] = differing
+    return tokens, Target("response", tuple(minus))
 
 
 def pull_sentences(flow: Flow, encoded: Encoded, spans: Sequence[tuple[int, int]]) -> Array:

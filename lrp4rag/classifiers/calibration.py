@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from lrp4rag.util.errors import InputError
@@ -129,6 +128,8 @@ class Sigmoid:
     def fit(cls, scores: Scores, labels: Labels, weights: Scores | None = None) -> Sigmoid:
         """From scores of rows that the classifier was not fitted on (Platt 1999, smoothed targets); `weights`
         (rows,) say how much each counts."""
+        from scipy.optimize import minimize  # half a second that judging does not need
+
         counts = np.ones(len(scores)) if weights is None else weights
         scale = max(1.0, float(np.abs(scores).max()))
         positive, negative = int(labels.sum()), int((~labels).sum())

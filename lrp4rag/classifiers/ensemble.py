@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from torch import nn
 
 from lrp4rag.classifiers.calibration import logistic_weights
-from lrp4rag.classifiers.network import Perceptron, fit_network, logits
+from lrp4rag.classifiers.network import Perceptron, fit_network, loaded, logits
 from lrp4rag.features.units import ends_of, smoothed
 from lrp4rag.util.errors import InputError
 
@@ -45,7 +47,7 @@ MOST_CELLS = 150_000_000
 """Rows times columns that one network learns from: more took time and memory, and changed little."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Network:
     """A fitted perceptron on standardised columns: one hidden layer beside a linear path."""
 
@@ -85,8 +87,12 @@ class Network:
 
     def log_odds(self, inputs: Table) -> Scores:
         """That each row is hallucinated, (N,)."""
-        rows = self._standardised(inputs)
-        return logits(lambda: Perceptron(len(self.mean), HIDDEN), self.weights, rows, AT_ONCE)
+        return logits(self._perceptron, self._standardised(inputs), AT_ONCE)
+
+    @cached_property
+    def _perceptron(self) -> nn.Module:
+        """Built once: a verdict calls two hundred of them several times."""
+        return loaded(lambda: Perceptron(len(self.mean), HIDDEN), self.weights)
 
     def _standardised(self, inputs: Table) -> Table:
         if inputs.shape[1] != len(self.mean):

@@ -125,7 +125,7 @@ def fit_network(
                 binary_cross_entropy_with_logits(found, targets[batch], count).backward()
                 nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
                 optimiser.step()
-            found = torch.from_numpy(_logits(network, held_out[0], batch_size))
+            found = torch.from_numpy(logits(network, held_out[0], batch_size))
             losses.append(float(binary_cross_entropy_with_logits(found, held_targets, held_counts)))
             epoch = int(np.argmin(losses))
             if epoch == len(losses) - 1:
@@ -140,27 +140,27 @@ def _relative(weights: NDArray[np.floating]) -> Tensor:
     return torch.from_numpy(weights / weights.mean()).double()
 
 
-def logits(
-    make: Callable[[], nn.Module], weights: Weights, inputs: Inputs, batch_size: int
-) -> NDArray[np.float64]:
-    """Return the logit of each row, (rows,). Raises `RuntimeError` where the weights are not the
+def loaded(make: Callable[[], nn.Module], weights: Weights) -> nn.Module:
+    """Return a network with its weights, to be called. Raises `RuntimeError` where the weights are not the
     network's."""
     with torch.device("meta"):  # no weights are drawn, and none of a forged size are allocated
         network = make()
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}
     network.load_state_dict(tensors, assign=True)
-    return _logits(network, inputs, batch_size)
+    return network.eval()
 
 
 def recurrent_logits(weights: Weights, sequences: Inputs) -> NDArray[np.float64]:
     """Of a `Recurrent` whose sizes show in its weights. Raises `KeyError` or `RuntimeError` for others."""
     layers = sum(name.startswith("lstm.weight_ih") for name in weights)
     hidden_size = weights["head.weight"].shape[-1]
-    return logits(lambda: Recurrent(sequences.shape[-1], hidden_size, layers), weights, sequences, 256)
+    network = loaded(lambda: Recurrent(sequences.shape[-1], hidden_size, layers), weights)
+    return logits(network, sequences, 256)
 
 
 @torch.no_grad()
-def _logits(network: nn.Module, inputs: Inputs, batch_size: int) -> NDArray[np.float64]:
+def logits(network: nn.Module, inputs: Inputs, batch_size: int) -> NDArray[np.float64]:
+    """Return the logit of each row, (rows,)."""
     network.eval()
     parts = torch.from_numpy(inputs).split(batch_size)
     values: NDArray[np.float64] = torch.cat([network(part) for part in parts]).double().numpy()

@@ -115,16 +115,18 @@ class TokenModel(Model):
         for name, block in self.blocks.items():
             if not isinstance(block, PlainTable):
                 continue
-            table, networks = block(record)[inside], self.ensemble.networks[name]
-            before = mean_log_odds(networks, table)
+            networks = self.ensemble.networks[name]
             mean = np.mean([network.mean for network in networks], axis=0)
+            tables = [block(record)[inside]]
             for feature in block.telling:
-                without, columns = table.copy(), block.columns_of(feature)
-                without[:, columns] = mean[columns]
-                after = mean_log_odds(networks, without)
-                moved = self.ensemble.weight(name) * float((before - after).mean())
+                tables.append(tables[0].copy())
+                columns = block.columns_of(feature)
+                tables[-1][:, columns] = mean[columns]
+            scores = mean_log_odds(networks, np.concatenate(tables)).reshape(len(tables), -1).mean(axis=1)
+            for feature, after in zip(block.telling, scores[1:], strict=True):
+                moved = self.ensemble.weight(name) * float(scores[0] - after)
                 if feature in reference and (moved > 0) == flagged:
-                    value = float(block.values(record, feature)[inside].mean())
+                    value = float(tables[0][:, block.own_column(feature)].mean(dtype=np.float64))
                     reason = Reason(feature, moved, chosen, value, reference[feature].faithful)
                     if not (flagged and reason.usual):  # what is usual explains no suspicion
                         reasons.append(reason)

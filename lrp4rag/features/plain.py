@@ -131,11 +131,6 @@ class PlainTable:
             found += [start + beside.index(feature), start + len(beside) + beside.index(feature)]
         return found
 
-    def values(self, record: Record, feature: str) -> Values:
-        """Of each token, (t,)."""
-        found: Values = self(record)[:, self.own_column(feature)].astype(np.float64)
-        return found
-
     def columns(self, record: Record) -> list[str]:
         """Their names."""
         beside = [name for group in self.beside for name in GROUPS[group].names]

@@ -28,6 +28,7 @@ from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.lrp import Target, attribute, relevance_mode
 from lrp4rag.lrp.attribution import segment_weights
+from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader import Reader
 from lrp4rag.reader.encoding import Encoded, encode, tokens_in
 from lrp4rag.util.sentences import sentences_in
@@ -401,11 +402,17 @@ def explained(
 SUSPECT = ("45 metres", "may not")
 
 
-def test_relevance_of_suspect_sentences_is_that_of_a_push(tiny_reader: Reader) -> None:
-    found, encoded = explained(tiny_reader, *SUSPECT)
+@pytest.mark.parametrize(("suspect", "pass_"), [(SUSPECT, "push"), (SUSPECT[:1], "pull")])
+def test_relevance_of_suspect_sentences_is_that_of_their_tokens(
+    suspect: tuple[str, ...], pass_: str, tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tangents are pushed where they are fewer than the sentences and contradictions."""
+    with monkeypatch.context() as without:
+        without.delattr(Flow, "pull" if pass_ == "push" else "read")
+        found, encoded = explained(tiny_reader, *suspect)
     pushed = attribute(tiny_reader, encoded, segments=True)
     first, between, last = found.sentences
-    for one in (first, last):
+    for one in (first, last)[: len(suspect)]:
         inside = tokens_in(encoded.response_offsets, [(one.start, one.end)])
         expected = pushed.by_segment[:, inside].mean(1)
         np.testing.assert_allclose(one.by_passage, expected[2:], rtol=1e-3, atol=1e-3)

@@ -78,13 +78,6 @@ def test_neighbours_are_shifted_by_a_token(feature: str) -> None:
     assert after == [*own[1:4], 0, *own[5:], 0]
 
 
-def test_values_are_those_of_each_token() -> None:
-    record = plain_record()
-    found = PlainTable().values(record, "entropy")
-    np.testing.assert_allclose(found, record["entropy"], rtol=1e-6)
-    assert found.dtype == np.float64
-
-
 def test_a_table_of_one_group_reads_nothing_else() -> None:
     record = plain_record()
     bare = replace(record, signals={name: record.signals[name] for name in LIKELIHOODS})
