@@ -8,7 +8,9 @@ are found among all passages: what no passage has is found missing in all of the
 from __future__ import annotations
 
 import itertools
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,6 +40,11 @@ FILLED = 0.6
 """Up to here, as a share of an excerpt's tokens, the rest of its passages is read too."""
 FURTHER = 6
 """Further places of a sentence, at most."""
+RELATED = 0.2
+"""Passages about what was asked and answered have at least so much of its words, compared with the one that
+has most."""
+MOST_RELATED = 4
+"""Of so many of them the rest is read: prompts that were learned from have about as many passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,9 @@ class LongPrompt:
         self.example, self.passages = example, tuple(example.passages)
         self.index = Index(self.passages)
         self._asked = np.array(self.index.similarities(content_words(example.question)))
+        self._words = list(map(content_words, self.passages))
+        self._passages_with = Counter(itertools.chain.from_iterable(self._words))
+        self._topic = self._proportions(content_words(example.question))
         self._around = Surroundings(" ".join(self.passages))
         self._passage = np.array([place.passage for place in self.index.places], dtype=np.intp)
         self._lengths, self._headings, self._frame = self._tokens(encoded)
@@ -117,7 +127,8 @@ class LongPrompt:
         """Return the prompt cut down for a response (perhaps ""), to about so many tokens and at most so many
         passages. What its sentences cannot be judged without may take up to `most` tokens, of more passages;
         at least one sentence is read."""
-        return self._cut(self._choose(self._wanted(response), tokens, passages, most))
+        wanted, related = self._wanted(response), self._related(response)
+        return self._cut(self._choose(wanted, related, tokens, passages, most))
 
     def suffices(self, excerpt: Excerpt, response: str, since: int = 0) -> bool:
         """Say whether an excerpt has what the sentences of a response that end after character `since` cannot
@@ -155,11 +166,30 @@ class LongPrompt:
         ranked = tuple((number, float(self._asked[number])) for number in order[: FURTHER + 1])
         return [*sentences, _Wanted(ranked[:1], _close(ranked))]
 
+    def _related(self, response: str) -> list[int]:
+        """Return the passages about what was asked and answered, first the one that has most words of the
+        question, the response, and the passage that has most of these."""
+        scores = self._topic + self._proportions(content_words(response))
+        scores = scores + self._proportions(self._words[int(scores.argmax())])
+        order = np.argsort(-scores, kind="stable")[:MOST_RELATED]
+        return [int(one) for one in order if scores[one] >= RELATED * scores.max()]
+
+    def _proportions(self, words: Iterable[str]) -> NDArray[np.float64]:
+        """Return the proportion of words, weighted by their rarity among passages, that each passage has."""
+        rarity = {
+            word: math.log((len(self._words) + 1) / count)
+            for word in words
+            if (count := self._passages_with[word])
+        }
+        total = math.fsum(rarity.values()) or 1.0
+        return np.array(
+            [math.fsum(rarity[word] for word in own & rarity.keys()) / total for own in self._words]
+        )
+
     def _wanted_by(self, response: str, span: tuple[int, int]) -> _Wanted:
         start, end = span
         text = response[start:end]
-        similarities = self.index.similarities(content_words(text))
-        likeness = np.array(similarities)
+        likeness = np.array(self.index.similarities(content_words(text)))
         scores = likeness + ASKED * self._asked
         scores[likeness == 0] *= ASKED  # no word of its own
         order = [int(number) for number in np.argsort(-scores, kind="stable") if scores[number] > 0]
@@ -195,9 +225,15 @@ class LongPrompt:
         ][:1]
 
     def _choose(
-        self, wanted: Sequence[_Wanted], tokens: float, most_passages: float, most: float
+        self,
+        wanted: Sequence[_Wanted],
+        related: Sequence[int],
+        tokens: float,
+        most_passages: float,
+        most: float,
     ) -> frozenset[int]:
-        """Return the places that are read, those first that a sentence cannot do without."""
+        """Return the places that are read, those first that a sentence cannot do without, and last the rest
+        of the passages that are read and of `related` ones."""
         chosen, passages, length = dict[int, None](), set[int](), self._frame
 
         def add(number: int, needed: bool = False) -> bool:
@@ -228,8 +264,8 @@ class LongPrompt:
                     add(neighbour)
         if not chosen:
             add(0)  # no passage has a word of the response or the question
-        for number in [*chosen]:
-            for same in np.flatnonzero(self._passage == self._passage[number]).tolist():
+        for passage in dict.fromkeys([*(int(self._passage[number]) for number in chosen), *related]):
+            for same in np.flatnonzero(self._passage == passage).tolist():
                 if length < FILLED * tokens:
                     add(same)
         return frozenset(chosen)

@@ -165,6 +165,17 @@ def test_the_rest_of_the_passages_that_are_read_fills_a_short_excerpt() -> None:
     assert found.example.passages[found.read[0]] == OWN[0]
 
 
+def test_the_rest_of_what_was_asked_for_is_read_too() -> None:
+    """A detector learned from prompts whose passages are all about the question."""
+    related = (
+        "Which lighthouse is tall? Only one here has a lamp that turns. It may be climbed in May."
+    )
+    long = long_prompt([*distractors(20), OWN[0], related])
+    found = excerpt(long, "It is 31 metres tall.", tokens=900)
+    assert found.example.passages[21] == related
+    assert sum(map(bool, found.example.passages[:20])) <= 2
+
+
 @pytest.mark.parametrize(("most", "fewest"), [(330, 3), (5000, len(WORDS))])
 def test_what_a_long_response_needs_is_read_as_far_as_there_is_room(most: int, fewest: int) -> None:
     """Of more passages than are else read, each sentence in its turn."""
