@@ -232,7 +232,7 @@ class Prompt:
     def read(self) -> None:
         """Read it now; else it is read with the first response. Raises `InputError` for one that leaves no
         room for a response."""
-        self.detector.read_prompt(self.part(growing=True).fitted())
+        self.detector.read_prompt(self.part(growing=True).fitted(), self._growing)
 
     def judge(self, response: str) -> ExplainedVerdict:
         """Return the verdict on a response that is still growing, without evidence and reasons."""
@@ -764,11 +764,11 @@ class Detector:
                 follow(piece)
             return reading.text
 
-    def read_prompt(self, encoded: Encoded) -> None:
+    def read_prompt(self, encoded: Encoded, growing: Growing | None = None) -> None:
         """Read a prompt now, where the detector reads plain passes: what is judged next goes on from it."""
         if self.plain:
             with self._turn():
-                self._plain.prompt(encoded)
+                self._plain.prompt(encoded, growing)
 
     def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         """Within, `check` is called before each layer of each pass of the reader; what it raises ends what

@@ -69,8 +69,11 @@ def test_what_follows_changes_nothing(detector: Detector) -> None:
     assert one[1].probability == pytest.approx(other[1].probability, abs=1e-6)
 
 
-def test_each_sentence_costs_its_own_tokens(detector: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a prompt is read once, also where two answers are written at a time."""
+@pytest.mark.parametrize("others", [PASSAGES[::-1], PASSAGES])
+def test_each_sentence_costs_its_own_tokens(
+    detector: Detector, others: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a prompt is read once, also where two answers are written at a time, even to one prompt."""
     read: list[int] = []
     go_on = PromptReading._go_on
 
@@ -80,17 +83,21 @@ def test_each_sentence_costs_its_own_tokens(detector: Detector, monkeypatch: pyt
 
     monkeypatch.setattr(PromptReading, "_go_on", counted)
     with detector:
-        reading, other = detector.reading(QUESTION, PASSAGES), detector.reading(QUESTION, PASSAGES[::-1])
+        reading, other = detector.reading(QUESTION, PASSAGES), detector.reading(QUESTION, others)
         reading.prepare()
+        first = sum(read)
         other.prepare()
         prompts = sum(read)
-        for part in ("It is 31 metres tall. ", "It has steps. ", "Fish is sold nearby. ", "So it is. "):
+        assert prompts == (1 if others == PASSAGES else 2) * first
+        parts = ("It is 31 metres tall. ", "It has steps. ", "Fish is sold nearby. ", "So it is. ")
+        for part, another in zip(parts, parts[::-1], strict=True):
             list(reading.feed(part))
-            list(other.feed(part))
+            list(other.feed(another))
         list(reading.end()), list(other.end())
-    tokens = len(detector.reader.tokenizer(reading.text.rstrip())["input_ids"])
+    tokenizer = detector.reader.tokenizer
+    tokens = sum(len(tokenizer(one.text.rstrip())["input_ids"]) for one in (reading, other))
     # One more for each sentence and answer where the last token changed.
-    assert prompts < sum(read) <= prompts + 2 * (tokens + 2 * 4 + 1)
+    assert prompts < sum(read) <= prompts + tokens + 2 * (2 * 4 + 1)
 
 
 class Counted(EntailmentModel):

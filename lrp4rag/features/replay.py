@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from lrp4rag.features.contrast import Context, context_of, contrasts_of
 from lrp4rag.features.growing import Growing
@@ -51,29 +52,44 @@ class RelevanceReplay:
         )
 
 
+def _nobody() -> None:
+    """Refer to no response."""
+
+
+@dataclass(slots=True, eq=False)
+class _Remembered:
+    """A prompt that was read, and what responses to it are compared with; `user` refers to the growing
+    response that was read last, None where it grows no more."""
+
+    key: tuple[object, ...]
+    reading: PromptReading
+    context: Context
+    user: Callable[[], Growing | None] = _nobody
+
+
 class PlainReplay:
     """Likelihoods, states and the scores of values' alternatives, by plain passes: no relevance.
 
     Outside the flow's mode. The prompt that was read last is remembered, and those used before it as far as
-    all of them fit into `most_bytes`.
+    all of them fit into `most_bytes`; so are several responses to one prompt that grow at a time.
     """
 
     def __init__(self, reader: Reader, most_bytes: int = 0, beside: PlainReplay | None = None) -> None:
         """What `beside` holds counts too."""
         self._reader, self._most_bytes, self._beside = reader, most_bytes, beside
-        self._readings: OrderedDict[tuple[object, ...], tuple[PromptReading, Context]] = OrderedDict()
+        self._readings: list[_Remembered] = []  # in the order of their last use
         self._identity = reader.identity.as_dict()
 
     def __call__(self, encoded: Encoded, *, keep: bool = False, growing: Growing | None = None) -> Record:
         """Raises `InputError` for a response without tokens."""
-        prompt, context = self.prompt(encoded)
+        prompt, context = self.prompt(encoded, growing)
         if growing is not None:
             growing.go_on(encoded, context)
         try:
             reading = prompt.read(encoded.response_ids)
             scored = contrasts_of(encoded, context, prompt, reading.logprob, self._reader.tokenizer, growing)
         except BaseException:  # a pass that ended in the middle leaves half of its keys behind
-            self._readings.pop(_key(encoded), None)
+            self._readings.pop()
             raise
         self._make_room(1)  # what was read of the response is held too
         signals = {name: getattr(reading, name) for name in LIKELIHOODS}
@@ -87,21 +103,36 @@ class PlainReplay:
             growing=growing,
         )
 
-    def prompt(self, encoded: Encoded) -> tuple[PromptReading, Context]:
+    def prompt(self, encoded: Encoded, growing: Growing | None = None) -> tuple[PromptReading, Context]:
         """Its prompt, read now unless it is remembered, and what responses to it are compared with."""
-        key = _key(encoded)
-        found = self._readings.pop(key, None)
+        found = self._remembered(_key(encoded), growing)
         if found is None:
             self._make_room(0)  # before the next one is made: two prompts need not fit into memory
             reading = PromptReading(self._reader, encoded, state_layers(self._reader))
-            found = reading, context_of(encoded)
-        self._readings[key] = found
-        return found
+            found = _Remembered(_key(encoded), reading, context_of(encoded))
+        found.user = _nobody if growing is None else ref(growing)
+        self._readings.append(found)
+        return found.reading, found.context
+
+    def _remembered(self, key: tuple[object, ...], growing: Growing | None) -> _Remembered | None:
+        """Return a prompt that was read, and forget it: rather with the growing response, else with one that
+        grows no more; a copy of it where there is room for another response."""
+        same = [one for one in reversed(self._readings) if one.key == key]
+        free = [one for one in same if growing is not None and one.user() is growing]
+        free += [one for one in same if one.user() is None]
+        if same and not free:
+            copied = replace(same[0], reading=same[0].reading.copied())
+            if self.bytes + copied.reading.bytes <= self._most_bytes:
+                return copied
+        for one in (*free, *same):
+            self._readings.remove(one)
+            return one
+        return None
 
     @property
     def bytes(self) -> int:
         """The size of all that is remembered."""
-        return sum(one.bytes for one, _ in self._readings.values())
+        return sum(one.reading.bytes for one in self._readings)
 
     def forget(self) -> None:
         """Forget all prompts."""
@@ -111,7 +142,7 @@ class PlainReplay:
         """Forget what was not used for longest, while there is too much and more than so many prompts."""
         beside = 0 if self._beside is None else self._beside.bytes
         while len(self._readings) > fewest and beside + self.bytes > self._most_bytes:
-            self._readings.popitem(last=False)
+            del self._readings[0]
 
 
 class TextReplay:
@@ -131,7 +162,7 @@ class TextReplay:
             growing.go_on(encoded, context)
         return Record(encoded, self._identity, prompt=context, growing=growing)
 
-    def prompt(self, encoded: Encoded) -> Context:
+    def prompt(self, encoded: Encoded, growing: Growing | None = None) -> Context:
         """What responses to a prompt are compared with."""
         key = encoded.text, encoded.spans
         self._last = self._contexts.get(key) or context_of(encoded)

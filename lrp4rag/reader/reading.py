@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -96,6 +97,14 @@ class PromptReading:
         layers: list[Any] = list(self._cache.layers)
         held = [*self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
         return sum(one.nbytes for one in held if one is not None)
+
+    def copied(self) -> PromptReading:
+        """Return the same prompt for another response; it is not read again."""
+        other, other._cache = copy(self), copy(self._cache)
+        other._cache.layers = [copy(layer) for layer in self._cache.layers]  # which never change in place
+        other._crop(len(self._prompt) - 1)
+        other._response, other._reading, other._final, other._scored = (), None, [], {}
+        return other
 
     @locked
     @torch.no_grad()

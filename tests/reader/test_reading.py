@@ -156,6 +156,17 @@ def test_a_response_that_goes_on_costs_its_further_tokens(monkeypatch: pytest.Mo
     assert read == [3], "what was read is not read again"
 
 
+def test_a_copy_reads_another_response_beside() -> None:
+    example = encoded(11, 9)
+    prompt, (*ids, last) = prompt_reading("llama", example), example.response_ids
+    prompt.read(ids)
+    other, alone = prompt.copied(), prompt_reading("llama", example)
+    assert other.bytes == alone.bytes
+    assert_same(other.read([7, 3]), alone.read([7, 3]))
+    close(other.branches([Branch(1, (3, 1))]), alone.branches([Branch(1, (3, 1))]))
+    assert_same(prompt.read([*ids, last]), prompt_reading("llama", example).read([*ids, last]))
+
+
 def test_its_bytes_are_keys_values_and_one_row_of_logits_for_each_token() -> None:
     example = encoded(11, 9)
     prompt = prompt_reading("llama", example)
