@@ -11,15 +11,15 @@ from itertools import zip_longest
 from typing import Any
 from unittest.mock import patch
 
+import click
+
 from benchmarks import command
-from benchmarks.command import Result, benchmark, count
+from benchmarks.command import Result, benchmark, count, listed
 from benchmarks.service.client import examples
 from lrp4rag import Detector, Example
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader.comparer import EntailmentModel
 from lrp4rag.reader.reading import PromptReading
-
-CLIENTS = (1, 2, 4)
 
 
 def long_answers(number: int, joined: int) -> list[Example]:
@@ -79,31 +79,32 @@ def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[
 
 @benchmark
 @count("--joined", 3, "Responses of the bundled set that make a long one.")
+@listed("--clients", click.IntRange(1), "1,2,4", "By turns; each number is measured by itself.")
 @command.dtype
-def main(joined: int, dtype: str) -> Result:
-    """What a sentence costs while its response is written, with 1, 2 and 4 clients by turns.
+def main(joined: int, clients: tuple[int, ...], dtype: str) -> Result:
+    """What a sentence costs while its response is written, with several clients by turns.
 
     \b
     Examples:
       python -m benchmarks.held
       python -m benchmarks.held --joined 6      long responses, to prompts that are read in excerpts
     """
-    answers = long_answers(max(CLIENTS), joined)
+    answers = long_answers(max(clients), joined)
     detector = Detector.load(dtype=dtype, prompt_bytes=Settings().prompt_bytes)
     streamed(detector, long_answers(1, 1))  # the first pass is slower
     result = dict[str, Any]()
-    for clients in CLIENTS:
-        seconds, done = streamed(detector, answers[:clients])
+    for number in clients:
+        seconds, done = streamed(detector, answers[:number])
         of_each = [one for taken in seconds for one in taken]
         third = max(len(seconds) // 3, 1)
         first, last = (
             statistics.mean(map(statistics.mean, some)) for some in (seconds[:third], seconds[-third:])
         )
-        result[f"seconds_{clients}"] = statistics.mean(of_each)
-        result[f"last_over_first_{clients}"] = last / first
+        result[f"seconds_{number}"] = statistics.mean(of_each)
+        result[f"last_over_first_{number}"] = last / first
         for name in ("sentences", "tokens", "pairs"):
-            result[f"{name}_{clients}"] = done[name]
-        result[f"by_sentence_{clients}"] = [round(statistics.mean(taken), 4) for taken in seconds]
+            result[f"{name}_{number}"] = done[name]
+        result[f"by_sentence_{number}"] = [round(statistics.mean(taken), 4) for taken in seconds]
     return result
 
 

@@ -19,12 +19,11 @@ def test_tokens_and_sentences_are_those_of_the_clients(
 ) -> None:
     found = Detector(plain_detector(tiny_reader), tiny_reader, prompt_bytes=2**28)
     monkeypatch.setattr(held.Detector, "load", lambda **_: found)
-    monkeypatch.setattr(held, "CLIENTS", (1, 2))
     answers = [
         Example(f"How tall is {k}?", ["It is 31 metres tall."], "It is 31. It is tall.") for k in (1, 2)
     ]
     monkeypatch.setattr(held, "long_answers", lambda number, _: answers[:number])
-    result = CliRunner().invoke(held.main, ["--json"], catch_exceptions=False)
+    result = CliRunner().invoke(held.main, ["--clients", "1,2", "--json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     figures: dict[str, Any] = json.loads(result.stdout)
     assert len(figures["by_sentence_1"]) == figures["sentences_1"] == 2

@@ -167,9 +167,7 @@ def test_the_rest_of_the_passages_that_are_read_fills_a_short_excerpt() -> None:
 
 def test_the_rest_of_what_was_asked_for_is_read_too() -> None:
     """A detector learned from prompts whose passages are all about the question."""
-    related = (
-        "Which lighthouse is tall? Only one here has a lamp that turns. It may be climbed in May."
-    )
+    related = "Which lighthouse is tall? Only one here has a lamp that turns. It may be climbed in May."
     long = long_prompt([*distractors(20), OWN[0], related])
     found = excerpt(long, "It is 31 metres tall.", tokens=900)
     assert found.example.passages[21] == related
