@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from benchmarks.elsewhere.judging import controls_of
 from benchmarks.elsewhere.sets import NEAR, Item
-from lrp4rag.claims.words import stop_words
+from lrp4rag.claims.words import STOP_WORDS
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.data import load_examples, read_rows
@@ -126,7 +126,7 @@ def has_value_of(twin: str, response: str, value: Contradiction) -> bool:
             expected += [ours[k] for k in touched]
         elif touched:
             expected += theirs[first:last]
-    stops = stop_words()
+    stops = STOP_WORDS
     wanted = set(expected) - stops
     wrong = set(_WORD.findall(value.text.lower())) - stops - wanted
     named = set(_WORD.findall(value.instead.lower()))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from experiments.tokens.features import TOKEN_FEATURES
 from experiments.tokens.pulled import concentration, positive_shares, sentence_features
-from lrp4rag.claims.words import stop_words
+from lrp4rag.claims.words import STOP_WORDS
 from lrp4rag.features.record import Record, Values
 from lrp4rag.features.units import TOKEN_WINDOW, sentence_numbers, smoothed
 from lrp4rag.reader.encoding import tokens_in
@@ -33,7 +33,7 @@ def content_tokens(record: Record) -> NDArray[np.bool_]:
     """Which tokens are of content words (t,): words that are no English stop words. Function words are
     predicted from grammar rather than from the passages (fragments of SIRG: arXiv 2601.03052)."""
     response = record.encoded.response
-    words = [match.span() for match in WORD.finditer(response) if match[0].lower() not in stop_words()]
+    words = [match.span() for match in WORD.finditer(response) if match[0].lower() not in STOP_WORDS]
     inside: NDArray[np.bool_] = tokens_in(record.encoded.response_offsets, words)
     return inside
 

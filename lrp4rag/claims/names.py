@@ -13,7 +13,7 @@ from lrp4rag.claims.quantities import UNIT
 from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.units import CURRENCIES, UNITS
 from lrp4rag.claims.value import Value
-from lrp4rag.claims.words import stop_words, word_set
+from lrp4rag.claims.words import STOP_WORDS, word_set
 from lrp4rag.util.sentences import sentences_in
 
 _IN_WORD = r"[\w\u0300-\u036f]"
@@ -173,4 +173,4 @@ def _is_measured(word: str) -> bool:
 
 @functools.cache
 def _no_names() -> frozenset[str]:
-    return stop_words() | set(_NO_NAMES.split())
+    return STOP_WORDS | set(_NO_NAMES.split())

@@ -19,7 +19,7 @@ from lrp4rag.claims.poles import DENIAL, Pole, poles
 from lrp4rag.claims.signed import Clause, Word, signed_clauses
 from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.value import Kind, Value
-from lrp4rag.claims.words import content_words, stem, stop_words, word_set
+from lrp4rag.claims.words import STOP_WORDS, content_words, stem, word_set
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import WORD, encodable, normal
 
@@ -231,7 +231,7 @@ def tokens_of(text: str) -> Iterator[Token]:
         if match.start() and _LABEL.fullmatch(written):
             yield Token(*match.span(), word, f"#{written}")
         else:
-            kept = word in _KEPT or (word not in stop_words() and len(word) > 1)
+            kept = word in _KEPT or (word not in STOP_WORDS and len(word) > 1)
             yield Token(*match.span(), word, _stem(word) if kept else "")
 
 

@@ -14,7 +14,7 @@ from lrp4rag.claims.bounds import qualified
 from lrp4rag.claims.surroundings import NOTHING, Surroundings
 from lrp4rag.claims.units import CENTS, CURRENCIES, MONEY, PERCENT, POINTS, POUNDS, UNITS, Purse, in_base_unit
 from lrp4rag.claims.value import Precision, Value, without_overlaps
-from lrp4rag.claims.words import stop_words
+from lrp4rag.claims.words import STOP_WORDS
 
 SCALES = {
     **{"dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12},
@@ -313,9 +313,9 @@ def _noun(text: str, end: int) -> str:
     """Return the noun after a number, in the singular: "25 working days" counts "working day"."""
     match = _COUNTED.match(text, end)
     words = [word for word in match.groups() if word] if match else []
-    if words and words[0] in stop_words():
+    if words and words[0] in STOP_WORDS:
         return ""
-    return re.sub(r"(?<!s)s\Z", "", " ".join(word for word in words if word not in stop_words()))
+    return re.sub(r"(?<!s)s\Z", "", " ".join(word for word in words if word not in STOP_WORDS))
 
 
 def _with_scales_of_ranges(text: str, quantities: list[Value]) -> Iterator[Value]:

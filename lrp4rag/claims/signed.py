@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lrp4rag.claims.lexicon import base, is_listed
-from lrp4rag.claims.words import stop_words, word_set
+from lrp4rag.claims.words import STOP_WORDS, word_set
 
 REACH = 9
 """Words behind a denial that it denies, at most."""
@@ -93,7 +93,7 @@ def _clause(text: str, start: int, end: int) -> Clause:
             last = content.pop()
             content.append(Word(last.start, match.end(), phrase, last.sign))
         else:
-            follows = not denies and (plain[0].isdigit() or (plain not in stop_words() and len(plain) > 1))
+            follows = not denies and (plain[0].isdigit() or (plain not in STOP_WORDS and len(plain) > 1))
             if follows:
                 content.append(Word(*match.span(), base(plain), current))
         reach -= 1

@@ -11,7 +11,7 @@ from unicodedata import category
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.claims.words import stop_words
+from lrp4rag.claims.words import STOP_WORDS
 from lrp4rag.classifiers.card import Range
 from lrp4rag.features.record import Record, Values
 
@@ -107,7 +107,7 @@ FACETS: dict[str, Facet] = {
 def _function_words(record: Record, ends: Numbers) -> Values:
     """Of the words up to each end, whatever the reader's tokens; a half where there are too few to tell.
     Letters without spaces between them, as in Chinese, count as a word for each `WORD_LETTERS`."""
-    text, offsets, stops = record.encoded.response, record.encoded.response_offsets, stop_words()
+    text, offsets, stops = record.encoded.response, record.encoded.response_offsets, STOP_WORDS
     some = list(_WORD.finditer(text))
     words = np.cumsum([0, *(math.ceil(len(_LETTER.findall(one[0])) / WORD_LETTERS) for one in some)])
     known = np.cumsum([0, *(one[0].lower() in stops for one in some)])

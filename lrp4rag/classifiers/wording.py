@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, rivals
 from lrp4rag.claims.value import Value, agree
-from lrp4rag.claims.words import content_words, stop_words
+from lrp4rag.claims.words import STOP_WORDS, content_words
 from lrp4rag.example import Example
 from lrp4rag.util.sentences import sentences_in
 
@@ -158,4 +158,4 @@ def _is_known(word: str, forms: dict[str, str]) -> bool:
 
 
 def _is_stop(word: str) -> bool:
-    return word.lower() in stop_words() and len(word) > 1
+    return word.lower() in STOP_WORDS and len(word) > 1

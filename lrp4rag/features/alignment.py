@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.claims.words import content_words, stem, stop_words
+from lrp4rag.claims.words import STOP_WORDS, content_words, stem
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 from lrp4rag.util.text import WORD, normal
@@ -151,7 +151,7 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
             word, at = words[k][2], stems[k]
             before, after = stems[k - 1 : k] or [""], stems[k + 1 : inside[-1] + 1][:1] or [""]
             two = stems[k - 2 : k - 1] if k > 1 else [""]
-            stopped = word.lower() in stop_words()
+            stopped = word.lower() in STOP_WORDS
             row = (
                 k,
                 [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.claims.words import content_words, stem, stop_words
+from lrp4rag.claims.words import STOP_WORDS, content_words, stem
 from lrp4rag.util.hashes import hash_of
 
 
@@ -28,6 +28,6 @@ def test_content_words_leave_out_stop_words() -> None:
 
 def test_stop_words_are_those_that_detectors_learned_with() -> None:
     """A word more or less changes features: raise `FEATURE_VERSION` with it."""
-    assert hash_of(" ".join(sorted(stop_words()))) == (
+    assert hash_of(" ".join(sorted(STOP_WORDS))) == (
         "e570e9b41eab43e963c44d1d8b7ad441d084fa84f1104e01c9e8b41ad43feb89"
     )

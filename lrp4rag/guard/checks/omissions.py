@@ -13,7 +13,7 @@ from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.conditions import Statement, grants, has_sign, statements
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.value import NUMERIC
-from lrp4rag.claims.words import content_words, stop_words
+from lrp4rag.claims.words import STOP_WORDS, content_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
 from lrp4rag.guard.checks.facts.find import stated
 from lrp4rag.guard.checks.facts.scoring import sentence_of
@@ -219,7 +219,7 @@ def _stands_in(value: Value, condition: _Condition) -> bool:
 
 def _forms(text: str) -> frozenset[str]:
     """Return the beginnings of its content words, which words of one family share: "apply" and "applies"."""
-    words = (word for word in words_of(text) if word not in stop_words())
+    words = (word for word in words_of(text) if word not in STOP_WORDS)
     begun = (
         word if len(word) < 4 else word.removesuffix("s") if len(word) <= SAME else word[:SAME]
         for word in words
