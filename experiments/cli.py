@@ -15,7 +15,6 @@ from lrp4rag.cli.group import CONTEXT, CommandGroup, LazyCommand, prepare_output
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
-    FOLD_WORKERS,
     GENERATOR,
     LIMIT,
     PATH,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
 FEWEST = 10
 """Sources of a slow baseline."""
+FOLD_WORKERS = count("--workers", help="Processes of the cross-validation.  [default: one per core]")
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SECTIONS_OF_PAPER = (
@@ -689,11 +689,11 @@ def _print_localisation(localisation: Localisation, protocol: str) -> None:
 
     from experiments.numbers import stacked
     from lrp4rag.report.numbers import METRICS
-    from lrp4rag.training.localisation import CONTROLS
+    from lrp4rag.training.controls import FLAG_EVERYTHING
     from lrp4rag.util.terminal import open_console
     from lrp4rag.util.text import one_line
 
-    console = open_console()
+    console, controls = open_console(), ("position", "novel words", "length only", FLAG_EVERYTHING)
     console.print(f"{protocol}; 95 % bootstrap intervals over sources", style="dim")
     for generator, lines in localisation.lines.items():
         counts = (
@@ -703,12 +703,12 @@ def _print_localisation(localisation: Localisation, protocol: str) -> None:
         table = Table("", *LOCATED, title=title, title_justify="left", show_lines=True)
         for name, line in lines.items():
             values = (line.tokens["auroc"], line.tokens["auprc"], line.spans["f1"], line.sentences["f1"])
-            table.add_row(name, *map(stacked, values), style="dim" if name in CONTROLS else None)
+            table.add_row(name, *map(stacked, values), style="dim" if name in controls else None)
         console.print(table)
         whole = Table("whole responses", *(METRICS[name] for name in SHOWN), show_lines=True)
         for name, metrics in localisation.responses[generator].items():
             cells = [stacked(metrics[metric]) for metric in SHOWN]
-            whole.add_row(name, *cells, style="dim" if name in CONTROLS else None)
+            whole.add_row(name, *cells, style="dim" if name in controls else None)
         console.print(whole)
 
 
@@ -835,13 +835,13 @@ def worth(
     from dataclasses import replace
 
     from experiments.pages import claim, write_results
-    from experiments.worth import LEVELS, measure
+    from experiments.worth import LEVELS, measure, of_first_sources
     from lrp4rag.classifiers.card import package_versions
     from lrp4rag.training.folds import ONCE
     from lrp4rag.training.rows import Rows
 
     claim(out, "worth")
-    rows = Rows.open(store).select_generators(generator).select_sources(limit)
+    rows = of_first_sources(Rows.open(store).select_generators(generator), limit)
     chosen = [level for level in LEVELS if level in (levels or LEVELS)]
     results = measure(rows, _open_cache(cache, workers), seeds=seeds, resamples=resamples, levels=chosen)
     files = write_results(

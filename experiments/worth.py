@@ -23,6 +23,7 @@ from experiments.tokens.table import FEATURES
 from experiments.tokens.text import TEXT_FEATURES
 from experiments.tokens.trials import CrossValidation, Trial
 from lrp4rag.classifiers.card import Interval
+from lrp4rag.example import first_sources
 from lrp4rag.features.parts import RELEVANCE as RELEVANCE_PART
 from lrp4rag.features.record import Record
 from lrp4rag.training.controls import logistic
@@ -102,6 +103,14 @@ class Gains:
     store: str
     seeds: int
     fold_seconds: float = 0.0
+
+
+def of_first_sources(rows: Rows, count: int | None) -> Rows:
+    """Select the responses to the first sources, in the order of the data; to all where no count is given."""
+    if count is None:
+        return rows
+    groups = rows.groups
+    return rows.select(np.isin(groups, list(first_sources(groups.tolist(), count))))
 
 
 def measure(

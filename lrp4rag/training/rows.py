@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.example import Example, first_sources
+from lrp4rag.example import Example
 from lrp4rag.features.parts import READING, RELEVANCE
 from lrp4rag.features.record import Record
 from lrp4rag.lrp.relevance import Relevance
@@ -74,14 +74,6 @@ class Rows:
                 known = ", ".join(sorted(set(generators)))
                 raise InputError(f"no responses of '{name}'; there are: {known}", path=self.store.folder)
         return self.select(np.isin(generators, names)) if names else self
-
-    def select_sources(self, count: int | None) -> Rows:
-        """Select the responses to the first sources, in the order of the data; to all where no count is
-        given."""
-        if count is None:
-            return self
-        groups = self.groups
-        return self.select(np.isin(groups, list(first_sources(groups.tolist(), count))))
 
     @property
     def labels(self) -> Labels:

@@ -146,10 +146,10 @@ def test_what_anybody_could_do_stands_beside(found: Gains) -> None:
 
 
 def test_the_first_sources_are_those_of_the_data(rows: Rows) -> None:
-    some = rows.select_sources(3)
+    some = worth.of_first_sources(rows, 3)
     assert list(dict.fromkeys(some.groups)) == list(dict.fromkeys(rows.groups))[:3]
     assert len(some) == 6
-    assert rows.select_sources(None) is rows
+    assert worth.of_first_sources(rows, None) is rows
 
 
 def test_another_response_is_of_the_same_generator(rows: Rows) -> None:

@@ -13,7 +13,7 @@ import torch
 from click.testing import CliRunner
 
 from experiments.comparer import __main__ as command
-from experiments.comparer import learning
+from experiments.comparer import learning, saving
 from experiments.comparer.check import HeldOut, check
 from experiments.comparer.learning import (
     Course,
@@ -26,7 +26,7 @@ from experiments.comparer.learning import (
 )
 from lrp4rag.example import Example, Label
 from lrp4rag.reader import comparer as reader
-from lrp4rag.reader.comparer import Comparer, Pair, batch_of, encode_pair, save_comparer
+from lrp4rag.reader.comparer import Comparer, Pair, batch_of, encode_pair
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.tensors import read_tensors
 from tests.experiments.comparer.tiny import answers, claims, coloured, tiny_network
@@ -34,7 +34,7 @@ from tests.experiments.comparer.tiny import answers, claims, coloured, tiny_netw
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (learning, reader, command):
+    for module in (learning, saving, reader, command):
         monkeypatch.setattr(module, "new_network", tiny_network)
     for name, value in (("CLAIMS", 4), ("ANSWERS", 4), ("RIGHT", 1), ("WARM", 2), ("RATE", 1e-2)):
         monkeypatch.setattr(learning, name, value)
@@ -123,22 +123,6 @@ def test_words_of_a_fault_weigh_where_they_are_known() -> None:
     assert loss_of(network, tokenizer, [known]).item() == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_a_comparer_is_written_in_eight_bits_and_read_by_any_precision(tmp_path, monkeypatch) -> None:
-    path, pairs = tmp_path / "comparer.safetensors", [one.pair for one in answers(1)]
-    networks = [tiny_network()[0].eval() for _ in range(2)]
-    save_comparer(path, networks, {"mine": 1})
-    tokenizer = tiny_network()[1]
-    for source, asked in (("mine", networks[:1]), ("other", networks)):
-        expected = Comparer(asked, tokenizer, {}, (), "")(pairs)
-        for one, other in zip(Comparer.load(path)(pairs, source), expected, strict=True):
-            assert one.classes == pytest.approx(other.classes, abs=0.05)
-            assert one.words == pytest.approx(other.words, abs=0.05)
-    Comparer.load(path, torch.bfloat16)
-    monkeypatch.setattr(reader, "new_network", lambda dtype=torch.float32: tiny_network(dtype, seed=1))
-    with pytest.raises(InputError, match="another encoder"):
-        Comparer.load(path)
-
-
 def test_what_it_does_on_held_out_answers_is_said() -> None:
     network, tokenizer = tiny_network()
     made = answers(30)
@@ -178,23 +162,3 @@ def test_the_command_writes_which_network_learned_from_what(tmp_path, monkeypatc
     assert torch.allclose(loaded.whole.weight, kept.whole.weight, atol=1e-2)
     (tmp_path / "comparer-0.learning.safetensors").write_bytes(b"x")
     assert CliRunner().invoke(command.main, arguments).exit_code == 2
-
-
-def test_a_long_claim_is_read_in_pieces_and_a_long_question_leaves_it_whole() -> None:
-    network, tokenizer = tiny_network()
-    comparer = Comparer([network.eval()], tokenizer, {}, (), "")
-    claim = " ".join(["the bridge is red"] * 60)
-    long, asked = comparer(
-        [Pair("the bridge is blue", "", claim), Pair("the bridge", "is it " * 300, "it is red")]
-    )
-    assert [claim[start:end] for start, end in long.spans] == claim.split()
-    assert len(asked.spans) == 3
-    assert asked.classes.sum() < 0
-
-
-def test_unknown_words_are_not_each_others() -> None:
-    _, tokenizer = tiny_network()
-    encoded = encode_pair(tokenizer, Pair("\u8fd4\u54c1 is", "", "\u4fdd\u8a3c is"))
-    words = [reader.MATCHES[number] for number in encoded.matches if number]
-    assert "claim: pair" not in words
-    assert words.count("claim: alone") == 1
