@@ -51,7 +51,7 @@ from lrp4rag.reader import Reader
 from lrp4rag.reader.reader import DTYPES, check_device, fastest_dtype
 from lrp4rag.reader.reading import Branch, PromptReading
 from lrp4rag.reader.words import identity_of_none
-from lrp4rag.report.markdown import text
+from lrp4rag.report.templates import text
 from lrp4rag.util.errors import RelevanceError
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.text import one_line

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import table
-from lrp4rag.report.markdown import Markdown
-from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.templates import Markdown, markdown_templates
 from lrp4rag.util.files import write_atomically
 
 

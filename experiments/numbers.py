@@ -8,8 +8,8 @@ import re
 import pandas as pd
 
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.report.markdown import Markdown, text
 from lrp4rag.report.numbers import bracketed, percent, with_interval
+from lrp4rag.report.templates import Markdown, text
 
 # What `slug` leaves as it is; what ends like one of its hashes is none of these.
 _FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")

@@ -24,9 +24,8 @@ from pydantic import ValidationError
 from experiments.figures.style import save, save_table
 from experiments.numbers import percent_interval, slug
 from experiments.records import UNREADABLE, from_json, rounded, to_json
-from lrp4rag.report.markdown import Markdown, code
 from lrp4rag.report.numbers import difference, number, percent, verdict, with_interval
-from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.templates import Markdown, code, markdown_templates
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.files import check_folder, write_atomically
 from lrp4rag.util.strict_json import read_record

@@ -29,8 +29,8 @@ from lrp4rag.data import load_examples
 from lrp4rag.example import first_sources
 from lrp4rag.features.blocks import PLAIN_BLOCKS, blocks_named, reads_comparer
 from lrp4rag.reader.comparer import bundled_comparer
-from lrp4rag.report.markdown import Markdown
 from lrp4rag.report.numbers import percent, with_interval
+from lrp4rag.report.templates import Markdown
 from lrp4rag.training.comparing import entailments_of
 from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.rows import Rows

@@ -30,8 +30,8 @@ from experiments.published import (
     published,
 )
 from lrp4rag.classifiers.card import Interval
-from lrp4rag.report.markdown import Markdown, strong
 from lrp4rag.report.numbers import difference, number, with_interval
+from lrp4rag.report.templates import Markdown, strong
 from lrp4rag.util.errors import InputError
 
 HONEST, BEST = "honest", BEST_BY_ACCURACY

@@ -22,8 +22,8 @@ from experiments.paper.table2 import CLASSIFIERS, on_matrices, on_vectors
 from experiments.paper.thresholds import Scaling, row_means
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
-from lrp4rag.report.markdown import strong
 from lrp4rag.report.numbers import difference, with_interval
+from lrp4rag.report.templates import strong
 from lrp4rag.training.validation import Outcome
 
 SIZES = ("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat")

@@ -39,9 +39,8 @@ from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.parts import MATRIX, PROMPT, RELEVANCE
 from lrp4rag.reader.weights import DEFAULT_READER
-from lrp4rag.report.markdown import Markdown
 from lrp4rag.report.numbers import difference, with_interval
-from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.templates import Markdown, markdown_templates
 from lrp4rag.util.files import write_atomically
 
 FEWEST_GENERATORS = 2

@@ -20,8 +20,8 @@ from experiments.tokens.controls import available
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
 from lrp4rag.report.figure_text import label
-from lrp4rag.report.markdown import emphasised, strong, text
 from lrp4rag.report.numbers import METRICS, percent, with_interval
+from lrp4rag.report.templates import emphasised, strong, text
 from lrp4rag.training.controls import FLAG_EVERYTHING, flag_everything
 from lrp4rag.training.folds import Protocol
 from lrp4rag.training.validation import Outcome

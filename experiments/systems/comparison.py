@@ -37,8 +37,8 @@ from experiments.systems.scoring import EDGE, Flags, Floats
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval, Located, Metrics
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
-from lrp4rag.report.markdown import Markdown, strong, text
 from lrp4rag.report.numbers import difference, percent, verdict
+from lrp4rag.report.templates import Markdown, strong, text
 from lrp4rag.training.localisation import ALL, line_of, parts_of
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows

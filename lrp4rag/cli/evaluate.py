@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.config import CONFIG
 from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import data_files, load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
+    CONFIG,
     GENERATOR,
     NONE,
     PATH,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.config import CONFIG
 from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
+    CONFIG,
     GENERATOR,
     LIMIT,
     PLACE,

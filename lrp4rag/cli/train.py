@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from lrp4rag.cli.command import command
-from lrp4rag.cli.config import CONFIG
 from lrp4rag.cli.engine import EngineChoice
 from lrp4rag.cli.extract import extraction_of
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
+    CONFIG,
     GENERATOR,
     LIMIT,
     PATH,

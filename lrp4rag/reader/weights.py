@@ -1,21 +1,21 @@
-"""Find and load a reader's weights, and hash them for its identity."""
+"""Find and load a reader's weights, and hash them for its identity, the same for copies in other files."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import re
 import secrets
 import shutil
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from lrp4rag.reader.copies import known_as
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, first_line
 from lrp4rag.util.files import (
     cache_dir,
@@ -25,7 +25,7 @@ from lrp4rag.util.files import (
     require_regular,
     write_atomically,
 )
-from lrp4rag.util.hashes import hash_of
+from lrp4rag.util.hashes import hash_of, json_hash
 from lrp4rag.util.quiet import quietly
 from lrp4rag.util.strict_json import read_record, require_seal, sealed
 from lrp4rag.util.text import one_line
@@ -358,3 +358,45 @@ def _from_hub(name: str, what: str, revision: str | None) -> Path:
         return Path(snapshot_download(name, revision=revision, allow_patterns=_HUB_FILES))
     except Exception as error:  # network, permission and spelling errors share no base class
         raise InputError(f"{hint}: {first_line(error)}") from error
+
+
+GGUF = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""SHA-256 of the default reader's file, by which cards and stores know it."""
+_NUMBER, _VALUES = 134_515_008, "d9102abf9b72a0a46102c60b0189ad7e4c65a9cbb584a534655b89c8415e5a64"
+"""The number of its weights, and their `_values` hash."""
+_EMBEDDINGS, _OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
+
+
+def known_as(files: Sequence[Path], digest: str) -> str:
+    """Return the hash that identifies weights: `digest`, that of their files, unless every number is the
+    default reader's."""
+    from safetensors import SafetensorError
+
+    try:
+        return GGUF if _values(files) == _VALUES else digest
+    except SafetensorError:  # what loads the weights tells what is wrong with them
+        return digest
+
+
+def _values(files: Sequence[Path]) -> str | None:
+    """Hash the values, by name and as float32; None if their number differs or float32 does not hold them
+    exactly. An output layer tied to the embeddings is left out, as files may leave it out."""
+    import torch
+    from safetensors import safe_open
+
+    with ExitStack() as stack:
+        opened = [stack.enter_context(safe_open(file, "pt")) for file in files]
+        holders = {name: one for one in opened for name in one.keys()}  # noqa: SIM118 - it is no dict
+        shapes = {name: holders[name].get_slice(name).get_shape() for name in sorted(holders)}
+        if sum(math.prod(shape) for name, shape in shapes.items() if name != _OUTPUT) != _NUMBER:
+            return None
+        found: dict[str, tuple[list[int], str]] = {}
+        for name, shape in shapes.items():
+            weight = holders[name].get_tensor(name)
+            values = weight.to(torch.float32)
+            if not torch.equal(values.to(weight.dtype), weight):
+                return None
+            found[name] = (shape, hashlib.sha256(values.numpy().tobytes()).hexdigest())
+    if found.get(_OUTPUT) == found.get(_EMBEDDINGS):
+        found.pop(_OUTPUT, None)
+    return json_hash(found, sort_keys=True)

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded
-from lrp4rag.report.assets import STATIC_SCRIPTS, STATIC_STYLES, content_policy, hash_source, joined
 from lrp4rag.report.decision import Decision
 from lrp4rag.report.numbers import signed
 from lrp4rag.report.page import (
@@ -23,7 +22,15 @@ from lrp4rag.report.page import (
     sentence_view,
 )
 from lrp4rag.report.record import record
-from lrp4rag.report.templates import encodable, html_template
+from lrp4rag.report.templates import (
+    STATIC_SCRIPTS,
+    STATIC_STYLES,
+    content_policy,
+    encodable,
+    hash_source,
+    html_template,
+    joined,
+)
 from lrp4rag.report.words import (
     cautions,
     contradiction_words,

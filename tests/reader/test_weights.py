@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lrp4rag.reader import DEFAULT_READER, Reader, copies, load_reader, weights
+from lrp4rag.reader import DEFAULT_READER, Reader, load_reader, weights
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.tiny import (
@@ -245,14 +245,14 @@ def test_an_exact_copy_of_the_default_reader_is_that_reader(
     changed = {**weights, "model.norm.weight": torch.tensor([1.5, 1.0, 3.0])}
     original = tmp_path / "original.safetensors"
     save_file(weights, original)
-    monkeypatch.setattr(copies, "_NUMBER", 9)
-    monkeypatch.setattr(copies, "_VALUES", copies._values([original]))
+    monkeypatch.setattr(weights, "_NUMBER", 9)
+    monkeypatch.setattr(weights, "_VALUES", weights._values([original]))
 
     def known(name: str, *files: dict[str, torch.Tensor]) -> bool:
         (tmp_path / name).mkdir()
         for number, tensors in enumerate(files):
             save_file(tensors, tmp_path / name / f"model-{number}.safetensors")
-        return weights_hash(tmp_path / name) == copies.GGUF
+        return weights_hash(tmp_path / name) == weights.GGUF
 
     assert known("alike", weights)
     assert known("tied", weights | output)
@@ -267,5 +267,5 @@ def test_an_exact_copy_of_the_default_reader_is_that_reader(
 
 def test_the_default_readers_values_are_known(default_reader: Reader) -> None:
     folder = resolve(DEFAULT_READER)
-    assert weights_hash(folder) == copies.GGUF == default_reader.identity.weights
-    assert copies.known_as([folder / "model.safetensors"], "another") == copies.GGUF
+    assert weights_hash(folder) == weights.GGUF == default_reader.identity.weights
+    assert weights.known_as([folder / "model.safetensors"], "another") == weights.GGUF

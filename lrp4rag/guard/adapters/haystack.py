@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lrp4rag.guard.adapters.guard import Guard
-from lrp4rag.guard.adapters.library import library
-from lrp4rag.guard.adapters.sources import source_of
+from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.guard.adapters.stream import GuardedStream, Part
 from lrp4rag.source import Source
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lrp4rag.guard.adapters.guard import Guard
-from lrp4rag.guard.adapters.library import library
-from lrp4rag.guard.adapters.sources import source_of
+from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.guard.adapters.stream import GuardedStream, Part, in_thread
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError

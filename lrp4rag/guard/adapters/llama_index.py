@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any
 
 from lrp4rag.guard.adapters.guard import Guard
-from lrp4rag.guard.adapters.library import library
-from lrp4rag.guard.adapters.sources import source_of
+from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.guard.adapters.stream import GuardedStream
 from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.gate import GateResult, RetrievalGate

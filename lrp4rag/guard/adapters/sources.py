@@ -1,9 +1,10 @@
-"""Documents of other libraries as `Source`s."""
+"""Documents of other libraries as `Source`s, and how these libraries are imported."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from numbers import Real
 from typing import Any, TypeGuard
@@ -44,3 +45,17 @@ def _words(value: object) -> str | None:
 
 def _is_number(value: object) -> TypeGuard[Real]:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+@contextmanager
+def library(name: str, extra: str) -> Iterator[None]:
+    """What is imported in it may be of the package `name`, which the `extra` of ours installs; raises
+    `ImportError` that says so."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if name.partition(".")[0] != (error.name or "").partition(".")[0]:
+            raise
+        raise ImportError(
+            f"this adapter needs {name}: pip install 'lrp4rag[{extra}]'", name=error.name
+        ) from error

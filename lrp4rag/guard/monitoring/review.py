@@ -13,8 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lrp4rag.guard.monitoring.windows import Answer, Period, answer_of, shown
-from lrp4rag.guard.second_opinion.kappa import Agreement, agreement
-from lrp4rag.guard.second_opinion.sampling import lot
+from lrp4rag.guard.second_opinion.sampling import Agreement, agreement, lot
 from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_said, passages_of
 from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.util.errors import InputError

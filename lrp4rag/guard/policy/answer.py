@@ -7,6 +7,7 @@ first. The driver judges that in a thread of its choice, records the decision, a
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ from lrp4rag.guard.policy.assessment import (
     without_words,
 )
 from lrp4rag.guard.policy.decision import Decided, of_sentence, rule_of, strictest
-from lrp4rag.guard.policy.notices import in_place, marked, says_nothing
 from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy
 from lrp4rag.guard.policy.reasons import CHECK_OF, IN_STREAMS, Reason, row_of
 from lrp4rag.guard.policy.texts import corrected
@@ -31,6 +31,42 @@ from lrp4rag.report.generation import record_piece
 from lrp4rag.source import Source
 from lrp4rag.streaming import JudgedPiece, StreamingDetector, verdict_of
 from lrp4rag.util.sentences import Piece
+
+_STRUCTURE = re.compile(r"[\s`~|:*_=>+#-]*")
+"""Lines of a table's head, fences and rules: they say nothing."""
+_ITEM = re.compile(r"[\s>]*(?:[-*+•‣◦▪]|\d{1,3}[.)])\s+")
+_FENCE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})")
+
+
+def says_nothing(piece: Piece) -> bool:
+    """Say whether a piece is white space, or marks of Markdown only."""
+    return _STRUCTURE.fullmatch(piece.text) is not None
+
+
+def in_place(piece: Piece, notice: str) -> str:
+    """Return the notice (none where it is empty) with what of the piece is Markdown: the fence that it opens,
+    the row or the item that it is, and the white space after it."""
+    text = piece.text
+    fence = _FENCE.match(text) if piece.kind == "code" else None
+    opened = f"{fence[0]}\n" if fence else ""
+    if not notice:
+        return opened
+    gap = text[len(text.rstrip()) :] or " "
+    if piece.kind == "table row":
+        return f"| {notice} {'|' * max(1, text.count('|') - 1)}{gap}"
+    item = _ITEM.match(text)
+    return f"{opened or (item[0] if item else '')}{notice}{gap}"
+
+
+def marked(piece: Piece, mark: str) -> str:
+    """Return the piece with a mark at its end: in the last cell of a row, and none behind a fence."""
+    body = piece.text.rstrip()
+    gap = piece.text[len(body) :]
+    if piece.kind == "code" and _FENCE.match(body):
+        return piece.text
+    if piece.kind == "table row" and len(body) > 1 and body.endswith("|"):
+        return f"{body[:-1].rstrip()}{mark} |{gap}"
+    return f"{body}{mark}{gap}"
 
 
 class Pending(NamedTuple):

@@ -13,9 +13,8 @@ from rich.text import Text
 from lrp4rag.guard.policy.simulate import Share
 from lrp4rag.guard.redteam.cases import ALL, ATTACKS, KINDS
 from lrp4rag.guard.redteam.targets import Answered, Result, Target
-from lrp4rag.report.assets import hash_source
 from lrp4rag.report.numbers import bracketed, number
-from lrp4rag.report.templates import encodable, html_template
+from lrp4rag.report.templates import encodable, hash_source, html_template
 from lrp4rag.source import Source
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.text import one_line

@@ -1,10 +1,8 @@
 """A second opinion on an answer: a model is asked five questions about it, after it was decided on."""
 
-from lrp4rag.guard.second_opinion.kappa import Agreement, agreement
-from lrp4rag.guard.second_opinion.llm_judge import Failure, LLMJudge, Opinion
-from lrp4rag.guard.second_opinion.questions import QUESTIONS, Answer
+from lrp4rag.guard.second_opinion.llm_judge import QUESTIONS, Answer, Failure, LLMJudge, Opinion
 from lrp4rag.guard.second_opinion.running import SecondOpinions
-from lrp4rag.guard.second_opinion.sampling import Chosen, Sampler
+from lrp4rag.guard.second_opinion.sampling import Agreement, Chosen, Sampler, agreement
 
 __all__ = [
     "QUESTIONS",

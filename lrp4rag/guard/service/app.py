@@ -1,4 +1,4 @@
-"""`create_app`: the server's routes and middlewares."""
+"""`create_app`: the server's routes and middlewares, and the page at `/`, which needs no token."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, FastAPI, Query
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag import __version__
 from lrp4rag.guard.audit import Entry
-from lrp4rag.guard.service import chat, judging, metrics, page, problems
+from lrp4rag.guard.service import chat, judging, metrics, problems
 from lrp4rag.guard.service.access import AuthMiddleware, Client
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.requests import BodyLimitMiddleware, StrictRoute
@@ -20,6 +20,14 @@ from lrp4rag.guard.service.reviews import KINDS, FeedbackRequest, ReviewRequest,
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.state import Server, State, running
 from lrp4rag.judge import Detector
+from lrp4rag.report.templates import (
+    SERVER_SCRIPTS,
+    SERVER_STYLES,
+    asset,
+    content_policy,
+    html_template,
+    joined,
+)
 from lrp4rag.util.text import clipped
 
 MOST_WAITING = 100
@@ -51,7 +59,7 @@ def create_app(settings: Settings, detector: Detector | None = None) -> FastAPI:
     app.add_middleware(AuthMiddleware)
     app.add_middleware(BodyLimitMiddleware, largest=settings.largest_request)
     problems.register(app)
-    page.add(app, settings)
+    _add_page(app, settings)
     for routes in (judging.ROUTES, chat.ROUTES, ROUTES):
         app.include_router(routes)
     return app
@@ -151,3 +159,45 @@ async def prometheus(server: Server) -> PlainTextResponse:
     """Prometheus."""
     found = await server.metrics()
     return PlainTextResponse(metrics.exposition(found), media_type=metrics.CONTENT_TYPE)
+
+
+HEADERS = {
+    "Content-Security-Policy": content_policy(
+        "'self'", "'self'", "connect-src 'self'", "img-src 'self'", "frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-cache",
+}
+
+
+def _add_page(app: FastAPI, settings: Settings) -> None:
+    """Add the routes of a server's page."""
+    files = {
+        "icon.svg": (asset("icon.svg"), "image/svg+xml"),
+        "page.css": (joined(SERVER_STYLES), "text/css"),
+        "page.js": (joined(SERVER_SCRIPTS), "text/javascript"),
+    }
+    page = html_template("web/server.html.j2").render(
+        asks=settings.demo or settings.upstream is not None,
+        tokens=bool(settings.tokens),
+        model=settings.model or "",
+    )
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> HTMLResponse:
+        return HTMLResponse(page, headers=HEADERS)
+
+    @app.get("/docs", include_in_schema=False)
+    async def routes() -> HTMLResponse:
+        return HTMLResponse(html_template("web/routes.html.j2").render(api=app.openapi()), headers=HEADERS)
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def file(name: str) -> Response:
+        if name not in files:
+            raise Problem(404, "Not found", "the page has no file of this name")
+        content, kind = files[name]
+        return Response(content, media_type=kind, headers=HEADERS)

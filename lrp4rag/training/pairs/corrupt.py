@@ -13,12 +13,26 @@ from lrp4rag.claims.find import find_values
 from lrp4rag.claims.value import agree
 from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example, Label
-from lrp4rag.training.pairs.edit import GROUNDED, Draft, Edit, apply, index_of
-from lrp4rag.training.pairs.harmful import HARMFUL
+from lrp4rag.training.pairs.edit import GROUNDED, Draft, Edit, Maker, apply, index_of
 from lrp4rag.training.pairs.harmless import HARMLESS
-from lrp4rag.training.pairs.statements import REFUSALS
+from lrp4rag.training.pairs.meaning import conditions, negations
+from lrp4rag.training.pairs.other_values import dates_and_units, names, numbers
+from lrp4rag.training.pairs.statements import REFUSALS, inventions, misattributions, refusals
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.sentences import sentences_in
+
+HARMFUL: dict[str, Maker] = {
+    "number": numbers,
+    "name": names,
+    "date or unit": dates_and_units,
+    "negation": negations,
+    "condition": conditions,
+    "refusal": refusals,
+    "misattributed": misattributions,
+    "invention": inventions,
+}
+"""Kinds of faults, with what makes them."""
+
 
 KINDS = tuple(HARMFUL)
 """Kinds of faults, as labels name them."""

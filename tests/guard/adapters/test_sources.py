@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 import pytest
 
-from lrp4rag.guard.adapters.library import library
-from lrp4rag.guard.adapters.sources import source_of
+from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.source import Source
 
 

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from lrp4rag.guard.monitoring.drift import Drift, compare
-from lrp4rag.guard.monitoring.plots import over_time
-from lrp4rag.guard.monitoring.report import drift_page, record, render
+from lrp4rag.guard.monitoring.report import drift_page, over_time, record, render
 from tests.guard.monitoring.logs import EARLY, LATE, pair, records, window
 
 HOSTILE = '</td><script>alert(1)</script>$\\frac$ "><img src=x onerror=y>\x1b[2J'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.guard.policy.notices import in_place, marked, says_nothing
+from lrp4rag.guard.policy.answer import in_place, marked, says_nothing
 from lrp4rag.util.sentences import SentenceStream
 
 NOTICE = "[withheld]"

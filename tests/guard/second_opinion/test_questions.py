@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.guard.second_opinion.questions import (
+from lrp4rag.guard.second_opinion.llm_judge import (
     LONGEST_REASON,
     QUESTIONS,
     messages,

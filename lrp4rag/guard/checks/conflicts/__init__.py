@@ -1,4 +1,4 @@
 """Conflicts between passages: the same statement with another value."""
 
 from lrp4rag.guard.checks.conflicts.conflicts import Conflicts as Conflicts
-from lrp4rag.guard.checks.conflicts.note import prompt_note as prompt_note
+from lrp4rag.guard.checks.conflicts.conflicts import prompt_note as prompt_note

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from lrp4rag.claims.differences import Difference, difference
+from lrp4rag.claims.extents import Extent, alike, differ
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.places import Place, places_of
 from lrp4rag.claims.subjects import Span
@@ -21,7 +22,6 @@ from lrp4rag.guard.checks.conflicts.documents import (
     names_one,
     newer,
 )
-from lrp4rag.guard.checks.conflicts.touched import touched
 from lrp4rag.source import Source
 from lrp4rag.util.text import one_line
 
@@ -140,3 +140,94 @@ def _side(statement: Place, span: Span, source: Source) -> dict[str, Detail]:
         "version": source.version,
         "effective": source.effective,
     }
+
+
+NEAR = 0.5
+"""The part of the words that a response and a side of a conflict share, from which it speaks of it; half
+is enough where it has the value of a side."""
+
+
+def touched(
+    response: Sequence[Place], sides: Iterable[tuple[Place, Span]], asked: Iterable[Place] = ()
+) -> Span | None:
+    """Characters of the response that a conflict is about: a value that is that of a side, or one like it in
+    a sentence that says nearly the same; None where it says nothing of it. A short answer has the words of
+    the question that is `asked`: "It is 16 weeks."."""
+    question = frozenset(stem for one in asked for stem in _words(one))
+    best: tuple[float, Span] | None = None
+    for statement, span in sides:
+        value = next((x for x in statement.extents if (x.start, x.end) == span), None)
+        for sentence in response:
+            if not statement.stems & (sentence.stems | question):
+                continue
+            nearness = _nearness(_words(sentence), statement)
+            if value:
+                in_reply = _nearness(_words(sentence) | question, statement)
+                found = _value(sentence, value, nearness, max(nearness, in_reply))
+            else:
+                found = _polarity(sentence, statement, span, nearness)
+            if found and (best is None or found[0] > best[0]):
+                best = found
+    return best[1] if best else None
+
+
+def _value(sentence: Place, value: Extent, nearness: float, in_reply: float) -> tuple[float, Span] | None:
+    best: tuple[float, Span] | None = None
+    for one in sentence.extents:
+        if alike(one, value):
+            same = not differ(one, value)
+            near = in_reply >= NEAR / 2 if same else nearness >= NEAR
+            if near and (best is None or nearness + same > best[0]):
+                best = nearness + same, (sentence.start + one.start, sentence.start + one.end)
+    return best
+
+
+def _polarity(sentence: Place, statement: Place, span: Span, nearness: float) -> tuple[float, Span] | None:
+    if nearness < NEAR:
+        return None
+    wanted = {one.unit for one in statement.polarity if (one.start, one.end) == span}
+    for one in sentence.polarity:
+        if one.unit in wanted:
+            return nearness + 1, (sentence.start + one.start, sentence.start + one.end)
+    return nearness, (sentence.start, sentence.end)
+
+
+def _nearness(first: set[str], statement: Place) -> float:
+    """Return the part of the shorter one's words that the other has; words of values count in neither."""
+    second = _words(statement)
+    return len(first & second) / max(min(len(first), len(second)), 1)
+
+
+def _words(statement: Place) -> set[str]:
+    spans = [(value.start, value.end) for value in statement.own_values if value.kind != "polarity"]
+    return {
+        token.stem
+        for token in statement.tokens
+        if token.stem and not any(start <= token.start < end for start, end in spans)
+    }
+
+
+QUOTED = 200
+"""Characters of a sentence that a note quotes."""
+MOST = 8
+"""Conflicts that a note names."""
+
+
+def prompt_note(findings: Sequence[Finding], sources: Sequence[Source]) -> str:
+    """Both sides of each conflict with version and date, and how to answer then; "" without a conflict."""
+    conflicts = [one for one in findings if one.kind == "conflict"][:MOST]
+    if not conflicts:
+        return ""
+    lines = [
+        "The passages contradict each other. Where the answer depends on it, name both sides and sources:"
+    ]
+    for one in conflicts:
+        details = cast(Mapping[str, Any], one.details)
+        lines += [f"- {_side_words(side, sources, details['newer'])}" for side in details["sides"]]
+    return "\n".join(lines)
+
+
+def _side_words(side: Mapping[str, Any], sources: Sequence[Source], newer: int | None) -> str:
+    passage = side["passage"]
+    latest = ", the newer one" if passage == newer else ""
+    return f'Passage {named(passage, sources[passage])}{latest}: "{one_line(side["text"], QUOTED)}"'

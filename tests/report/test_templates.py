@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.report.markdown import Markdown, code, emphasised, strong, text
-from lrp4rag.report.templates import markdown_templates
+from lrp4rag.report.templates import Markdown, code, emphasised, markdown_templates, strong, text
 from tests.hostile.pages import harmless, shown, structure, words
 from tests.hostile.strings import HOSTILE
 

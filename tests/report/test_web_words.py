@@ -7,9 +7,9 @@ from typing import get_args
 
 from lrp4rag.guard.checks.registry import CHECKS
 from lrp4rag.guard.policy import ACTIONS, Reason
-from lrp4rag.report import assets
+from lrp4rag.report.templates import asset
 
-WORDS = assets.asset("words.js")
+WORDS = asset("words.js")
 
 
 def keys_of(name: str) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lrp4rag.claims.answer import compare_novelty
 from lrp4rag.claims.grounds import Grounds
 from lrp4rag.claims.index import Index
-from lrp4rag.claims.novelty import compare_novelty
 from lrp4rag.claims.places import Place
 
 PASSAGES = ["The tower is 31 metres tall. Fish is sold nearby."]
