@@ -16,7 +16,6 @@ from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import Sentence, Verdict
 from lrp4rag.report.decision import Decision, decision_lines
 from lrp4rag.report.words import (
-    TRAIN,
     cautions,
     contradiction_words,
     figure_words,
@@ -24,6 +23,7 @@ from lrp4rag.report.words import (
     rests_on,
     time_words,
     token_words,
+    uncalibrated_words,
     verdict_words,
 )
 from lrp4rag.util.text import one_line, visible
@@ -139,11 +139,7 @@ def render_summary(tally: Tally) -> Text:
     if tally.prevalence is not None:
         text.append(f"\n{_prevalence_words(tally.prevalence)}", style="dim")
     if not tally.calibrated:
-        text.append(
-            "\nnot calibrated for this reader: texts alone were compared; for a detector of its own: "
-            f"{TRAIN}",
-            style="yellow",
-        )
+        text.append(f"\n{uncalibrated_words()}", style="yellow")
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -208,21 +208,18 @@ def comparer_words(comparer: Published) -> str:
     )
 
 
-def uncalibrated_words(reader: Mapping[str, Any]) -> str:
-    """Say that a verdict is of texts alone, and how a reader gets a detector of its own."""
-    name = one_line(str(reader.get("name")), 100)
-    return (
-        f"not calibrated for the reader {name}: texts alone were compared, and it shows what sentences rest "
-        f"on; for a detector of its own: {TRAIN}"
-    )
+def uncalibrated_words(reader: str = "this reader") -> str:
+    """Say that verdicts are of texts alone, and how a reader gets a detector of its own."""
+    return f"not calibrated for {reader}: texts alone are compared; for a detector of its own: {TRAIN}"
 
 
 def cautions(analysis: Analysis) -> list[str]:
     """Say what is unlike the training data, that the reader is, and which other comparer read the
     sentences."""
+    reader = f"the reader {one_line(str(analysis.reader.get('name')), 100)}"
     return [
         *unlike_words(analysis),
-        *([] if analysis.calibrated else [uncalibrated_words(analysis.reader)]),
+        *([] if analysis.calibrated else [uncalibrated_words(reader)]),
         *([] if analysis.comparer is None else [comparer_words(analysis.comparer)]),
     ]
 
