@@ -39,12 +39,9 @@ if TYPE_CHECKING:
     from rich.console import OverflowMethod
     from rich.text import Text
 
-    from lrp4rag.classifiers import Model
     from lrp4rag.example import Example
-    from lrp4rag.guard.cluster.analysis import Plan
     from lrp4rag.guard.policy import Assessment
     from lrp4rag.judge import Detector, ExplainedVerdict
-    from lrp4rag.reader import Reader
 
 HALLUCINATION = 3
 
@@ -135,8 +132,7 @@ def analyse(
         if files.paths or choice.estimates:
             raise InputError("--html, --png and --prevalence estimate are for one machine")
         source.require_one()
-        plan = _plan(choice, reader, policy_path, max_new_tokens)
-        flagged, code = _on_cluster(source, plan, engine, reader, as_json)
+        flagged, code = _on_cluster(source, choice, engine, reader, policy_path, max_new_tokens, as_json)
     else:
         if engine.workers is not None:
             raise InputError("--workers are for a cluster; add --engine ray")
@@ -271,40 +267,27 @@ def _print_many(
     return printer.end(), code
 
 
-def _plan(
-    choice: DetectorChoice, reader: ReaderChoice, policy_path: Path | None, max_new_tokens: int
-) -> Plan:
-    """Plan the work of a cluster's workers. A detector or a policy that cannot be loaded is refused here."""
-    from lrp4rag.guard.cluster.analysis import Plan
+def _on_cluster(
+    source: Source,
+    choice: DetectorChoice,
+    engine: EngineChoice,
+    reader: ReaderChoice,
+    policy_path: Path | None,
+    max_new_tokens: int,
+    as_json: bool,
+) -> tuple[bool, int]:
+    """Judge the examples on a cluster and print them. Returns whether one is flagged, and the exit code. A
+    detector or a policy that cannot be loaded is refused here."""
+    from lrp4rag.guard.cluster.analysis import analyse_on_cluster
     from lrp4rag.guard.policy import load_policy
 
     _ = choice.open()
-    named = choice.for_workers()
-    return Plan(
-        partial(_open_in_worker, named, reader.for_workers()),
-        None if policy_path == NO_POLICY else load_policy(policy_path),
-        reader.composite,
-        reader.truncate,
-        reader.max_memory,
-        max_new_tokens,
-    )
-
-
-def _open_in_worker(choice: DetectorChoice, reader: ReaderChoice) -> tuple[Model | None, Reader]:
-    model = choice.beside(reader).open(reader.device)
-    return model, reader.open(model)
-
-
-def _on_cluster(
-    source: Source, plan: Plan, engine: EngineChoice, reader: ReaderChoice, as_json: bool
-) -> tuple[bool, int]:
-    """Judge the examples on a cluster and print them. Returns whether one is flagged, and the exit code."""
-    from lrp4rag.guard.cluster.analysis import analyse_on_cluster
-
+    policy = None if policy_path == NO_POLICY else load_policy(policy_path)
+    load = partial(_open, choice.for_workers(), reader.for_workers())
     printer, code = _Printer(as_json), 0
     examples = source.read()
     with engine.joined(reader) as workers:
-        for analysed in analyse_on_cluster(examples, plan, workers):
+        for analysed in analyse_on_cluster(examples, load, policy, workers, max_new_tokens=max_new_tokens):
             if analysed.record is not None:
                 printer.show(analysed.record, analysed.line)
             else:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrp4rag.cli import main
-from lrp4rag.cli.analyse import _open_in_worker
+from lrp4rag.cli.analyse import _open
 from lrp4rag.cli.engine import EngineChoice
 from lrp4rag.cli.options import BUNDLED, NONE, DetectorChoice, ReaderChoice
 from lrp4rag.util.errors import InputError
@@ -104,10 +104,10 @@ def test_a_worker_s_reader_is_on_its_only_gpu_and_found_from_any_folder(
 
 def test_a_worker_without_a_reader_compares_texts() -> None:
     reader = ReaderChoice(NONE, "cpu", "float32")
-    model, opened = _open_in_worker(DetectorChoice(BUNDLED, None, None), reader)
-    assert model is not None
-    assert model.texts
-    assert not opened.has_model
+    detector = _open(DetectorChoice(BUNDLED, None, None), reader)
+    assert detector.model is not None
+    assert detector.model.texts
+    assert not detector.reader.has_model
 
 
 def test_what_a_url_keeps_secret_is_in_no_message(tmp_path: Path) -> None:

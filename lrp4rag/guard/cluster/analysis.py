@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lrp4rag.classifiers import Model
 from lrp4rag.example import Example
 from lrp4rag.guard.cluster.workers import Rows, Workers, map_groups
 from lrp4rag.guard.policy import Policy, assess
 from lrp4rag.judge import Detector
-from lrp4rag.reader.encoding import Truncation
-from lrp4rag.reader.reader import Reader
 from lrp4rag.report.record import record
 from lrp4rag.report.terminal import render_line
 from lrp4rag.training.extract import groups_of
@@ -22,20 +19,8 @@ from lrp4rag.util.errors import EXAMPLE_ERRORS
 from lrp4rag.util.progress import track
 from lrp4rag.util.strict_json import finite_or_none
 
-Load = Callable[[], tuple[Model | None, Reader]]
-"""Opens a detector (None: evidence without a verdict) and its reader in the process that needs them."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The settings of a worker that analyses."""
-
-    load: Load
-    policy: Policy | None
-    composite: str | None
-    truncation: Truncation
-    max_memory: int | None
-    max_new_tokens: int
+Load = Callable[[], Detector]
+"""Opens a detector with its reader in the process that needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +34,16 @@ class Analysed:
     code: int
 
 
-def analyse_on_cluster(examples: Sequence[Example], plan: Plan, workers: Workers) -> Iterator[Analysed]:
-    """Yield each response in the order of DATA, as soon as those before it are done."""
+def analyse_on_cluster(
+    examples: Sequence[Example], load: Load, policy: Policy | None, workers: Workers, *, max_new_tokens: int
+) -> Iterator[Analysed]:
+    """Yield each response, and what the policy does with it, in the order of DATA, as soon as those before it
+    are done."""
     groups = groups_of(examples, examples)
     position = {example.id: number for number, example in enumerate(examples)}
     ready: dict[int, Analysed] = {}
     following = 0
-    results = map_groups(groups, partial(AnalysisWorker, plan), workers)
+    results = map_groups(groups, partial(AnalysisWorker, load, policy, max_new_tokens), workers)
     for number, rows in track(results, len(groups), "judging responses"):
         for example, row in zip(groups[number].examples, rows, strict=True):
             ready[position[example.id]] = Analysed(example.id, **row)
@@ -67,12 +55,9 @@ def analyse_on_cluster(examples: Sequence[Example], plan: Plan, workers: Workers
 class AnalysisWorker:
     """A detector and its reader."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        model, reader = plan.load()
-        self._detector = Detector(
-            model, reader, composite=plan.composite, truncation=plan.truncation, max_memory=plan.max_memory
-        )
+    def __init__(self, load: Load, policy: Policy | None, max_new_tokens: int) -> None:
+        self._policy, self._most = policy, max_new_tokens
+        self._detector = load()
         self._detector.__enter__()  # never left: the reader's model is this process's alone
 
     def run(self, group: Group) -> Rows:
@@ -80,12 +65,11 @@ class AnalysisWorker:
         return [self._row(example) for example in group.examples]
 
     def _row(self, example: Example) -> dict[str, Any]:
-        plan, model = self._plan, self._detector.model
         try:
-            verdict = self._detector.analyse(example, max_new_tokens=plan.max_new_tokens)
+            verdict = self._detector.analyse(example, max_new_tokens=self._most)
             decision = None
-            if plan.policy is not None and model is not None:
-                decision = assess(plan.policy, verdict.example, verdict)
+            if self._policy is not None and self._detector.model is not None:
+                decision = assess(self._policy, verdict.example, verdict)
         except EXAMPLE_ERRORS as error:
             code = getattr(error, "exit_code", 1)
             return {"record": None, "line": "", "error": str(error), "code": code}
