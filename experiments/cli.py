@@ -875,7 +875,7 @@ def page(folders: tuple[Path, ...]) -> None:
         say(f"wrote {files[0]} and {len(files) - 2} files beside it")
 
 
-_here = partial(LazyCommand, "experiments.cli")
+_here = partial(LazyCommand, module="experiments.cli")
 SECTIONS = {
     "The paper": {
         "reproduce": _here("Tables 1 to 5 and Figures 2 to 5 of the paper's evaluation, from a store."),

@@ -12,64 +12,40 @@ from lrp4rag.cli.group import CONTEXT, CommandGroup, LazyCommand, prepare_output
 
 SECTIONS = {
     "Use": {
-        "analyse": LazyCommand(
-            "lrp4rag.cli.analyse", "Verdict and evidence for one response, or for each response of a file."
-        ),
-        "generate": LazyCommand(
-            "lrp4rag.cli.generate", "Let the reader answer, each token with its relevance."
-        ),
-        "attribute": LazyCommand(
-            "lrp4rag.cli.attribute", "Relevance itself: what each part of a response rests on in the prompt."
-        ),
+        "analyse": LazyCommand("Verdict and evidence for one response, or for each response of a file."),
+        "generate": LazyCommand("Let the reader answer, each token with its relevance."),
+        "attribute": LazyCommand("Relevance itself: what each part of a response rests on in the prompt."),
     },
     "Train": {
-        "train": LazyCommand("lrp4rag.cli.train", "Train a detector on labelled responses."),
-        "evaluate": LazyCommand(
-            "lrp4rag.cli.evaluate", "Metrics on labelled responses; a gate against an earlier run."
-        ),
-        "calibrate": LazyCommand("lrp4rag.cli.calibrate", "Let a published model stand in for the comparer."),
-        "extract": LazyCommand("lrp4rag.cli.extract", "Compute relevance of responses into a store."),
-        "store": LazyCommand("lrp4rag.cli.store", "Inspect, merge and export stores of what was extracted."),
-        "data": LazyCommand("lrp4rag.cli.data", "Fetch public labelled data, such as RAGTruth."),
-        "corrupt": LazyCommand(
-            "lrp4rag.cli.corrupt", "Make copies of faithful responses with a fault in them."
-        ),
+        "train": LazyCommand("Train a detector on labelled responses."),
+        "evaluate": LazyCommand("Metrics on labelled responses; a gate against an earlier run."),
+        "calibrate": LazyCommand("Let a published model stand in for the comparer."),
+        "extract": LazyCommand("Compute relevance of responses into a store."),
+        "store": LazyCommand("Inspect, merge and export stores of what was extracted."),
+        "data": LazyCommand("Fetch public labelled data, such as RAGTruth."),
+        "corrupt": LazyCommand("Make copies of faithful responses with a fault in them."),
     },
     "Guard": {
-        "route": LazyCommand(
-            "lrp4rag.cli.route", "What a policy does with answers: serve, mark, escalate, withhold."
-        ),
-        "policy": LazyCommand("lrp4rag.cli.route", "Look at a policy, or check one."),
+        "route": LazyCommand("What a policy does with answers: serve, mark, escalate, withhold."),
+        "policy": LazyCommand("Look at a policy, or check one.", module="lrp4rag.cli.route"),
         "redteam": LazyCommand(
-            "lrp4rag.cli.redteam",
-            "Ask a guardrail about answers that it must stop, and harmless ones.",
-            "serve",
+            "Ask a guardrail about answers that it must stop, and harmless ones.", extra="serve"
         ),
-        "serve": LazyCommand("lrp4rag.cli.serve", "A server that lets out judged answers only.", "serve"),
-        "audit": LazyCommand(
-            "lrp4rag.cli.audit", "Verify and read the log of decisions, and erase texts from it.", "serve"
-        ),
+        "serve": LazyCommand("A server that lets out judged answers only.", extra="serve"),
+        "audit": LazyCommand("Verify and read the log of decisions, and erase texts from it.", extra="serve"),
         "review": LazyCommand(
-            "lrp4rag.cli.review",
-            "Answers for people to look at: doubtful ones, and a sample of the others.",
-            "serve",
+            "Answers for people to look at: doubtful ones, and a sample of the others.", extra="serve"
         ),
         "drift": LazyCommand(
-            "lrp4rag.cli.drift",
-            "Compare two windows of the audit log: scores, decisions, sizes, retrieval.",
-            "serve",
+            "Compare two windows of the audit log: scores, decisions, sizes, retrieval.", extra="serve"
         ),
     },
     "Inspect": {
-        "card": LazyCommand(
-            "lrp4rag.cli.card", "What a detector was trained with and on, and how well it does."
-        ),
-        "check": LazyCommand(
-            "lrp4rag.cli.check", "Where a model's relevance is lost: a quick test of a reader."
-        ),
+        "card": LazyCommand("What a detector was trained with and on, and how well it does."),
+        "check": LazyCommand("Where a model's relevance is lost: a quick test of a reader."),
     },
 }
-FORMER = {"feedback": LazyCommand("lrp4rag.cli.audit", "audit export --labels", "serve")}
+FORMER = {"feedback": LazyCommand("audit export --labels", extra="serve", module="lrp4rag.cli.audit")}
 """Commands that work under an earlier name and are not listed."""
 
 

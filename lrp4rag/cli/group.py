@@ -25,12 +25,12 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """A command of a module, which has it under its own name; the line that describes it in the program's
-    help, and the extra of the package that it needs."""
+    """A command: the line that describes it in the program's help, the extra of the package that it needs,
+    and the module that has it under its name, by default `lrp4rag.cli.NAME`."""
 
-    module: str
     help: str
     extra: str | None = None
+    module: str | None = None
 
 
 class CommandGroup(click.Group):
@@ -59,7 +59,7 @@ class CommandGroup(click.Group):
         """Import the command; None where there is none of that name."""
         if (lazy := {**self.former, **self.lazy}.get(cmd_name)) is None:
             return None
-        command: click.Command = getattr(import_module(lazy.module), cmd_name)
+        command: click.Command = getattr(import_module(lazy.module or f"lrp4rag.cli.{cmd_name}"), cmd_name)
         command.short_help = lazy.help
         return command
 
