@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from lrp4rag.data import load_examples
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE
 from lrp4rag.reader import load_reader
-from lrp4rag.training.export import export
-from lrp4rag.training.inventory import inventory, merge
+from lrp4rag.training.inventory import export, inventory, merge
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store, is_whole
 from lrp4rag.util.errors import LONGEST, InputError

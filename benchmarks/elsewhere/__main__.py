@@ -21,7 +21,7 @@ from benchmarks.harness import silence
 from experiments.pages import claim
 from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.judge import Detector
-from lrp4rag.training.seen import refuse_seen
+from lrp4rag.training.train import refuse_seen
 
 MEASURES = {
     PAIRS: measure_pairs,

@@ -28,7 +28,7 @@ from lrp4rag.classifiers.card import package_versions
 from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.example import first_sources
 from lrp4rag.judge import Detector
-from lrp4rag.training.seen import refuse_seen
+from lrp4rag.training.train import refuse_seen
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import check_folder, write_atomically
 from lrp4rag.util.strict_json import read_record

@@ -33,7 +33,7 @@ from benchmarks.service.server import Server, guarded, pause, quick, reader
 from benchmarks.service.streams import POLICY, TEXTS, crossed, held, leaked
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import ACTIONS, Policy
-from lrp4rag.guard.policy.texts import Texts
+from lrp4rag.guard.policy.policy import Texts
 from lrp4rag.guard.redteam import load_cases
 from lrp4rag.guard.redteam.cases import ATTACKS
 

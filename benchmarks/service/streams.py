@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.service.client import Seen
-from lrp4rag.guard.policy.texts import Texts
+from lrp4rag.guard.policy.policy import Texts
 
 TEXTS = {name: f"<{name}>" for name in Texts.model_fields}
 """What the policy of a benchmark says: all other text is the answer's, or should not come."""

@@ -35,8 +35,7 @@ class EngineChoice:
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
         """Join the cluster; its workers have a device each and the memory that the reader's options name."""
-        from lrp4rag.guard.cluster.session import joined
-        from lrp4rag.guard.cluster.workers import Workers, has_gpu
+        from lrp4rag.guard.cluster.workers import Workers, has_gpu, joined
 
         with joined(self.address):
             gpu = (reader.device is None or reader.device.startswith("cuda")) and has_gpu()
@@ -50,7 +49,7 @@ class EngineChoice:
             yield store
             return
         if self.ray:
-            from lrp4rag.guard.cluster.session import cluster_address
+            from lrp4rag.guard.cluster.workers import cluster_address
 
             if cluster_address(self.address) != "local":
                 raise InputError("a cluster needs --store: a folder that all its machines have, or a URL")

@@ -111,18 +111,23 @@ def evaluate(
         check_written(out, data_files(data))
 
     from lrp4rag.guard.evaluation.evaluate import evaluate as run
-    from lrp4rag.guard.evaluation.measures import flagged_by_kind, measures_of
-    from lrp4rag.guard.evaluation.regression_gate import compare, require_comparable, require_gated
+    from lrp4rag.guard.evaluation.regression_gate import (
+        compare,
+        made_with,
+        read_saved,
+        require_comparable,
+        require_gated,
+        written,
+    )
     from lrp4rag.guard.evaluation.report import (
         evaluation_record,
         gate_record,
         print_evaluation,
         render_gate,
     )
-    from lrp4rag.guard.evaluation.saved import made_with, read_saved, written
+    from lrp4rag.guard.evaluation.result import flagged_by_kind, measures_of
     from lrp4rag.guard.policy import load_policy
-    from lrp4rag.training.seen import refuse_seen
-    from lrp4rag.training.train import labelled
+    from lrp4rag.training.train import labelled, refuse_seen
 
     policy = load_policy(policy_path)
     names = require_gated(gated)
@@ -170,11 +175,7 @@ def _opened(choice: DetectorChoice, reader: ReaderChoice) -> tuple[DetectorChoic
     if detector is None:
         raise InputError("evaluate needs a detector")
     if beside != choice and reader.reader_name != NONE:
-        from lrp4rag.report.words import TRAIN
+        from lrp4rag.report.words import uncalibrated_words
 
-        say(
-            "the bundled detector does not know this reader: texts alone are compared; for a detector of its "
-            f"own: {TRAIN}",
-            err=True,
-        )
+        say(uncalibrated_words(), err=True)
     return beside, detector

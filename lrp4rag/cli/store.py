@@ -57,7 +57,7 @@ def export(folder: Path, out: Path) -> None:
     and log-probability, entropy and rank where readings are stored; R_prompt where it is stored. Needs
     pyarrow: pip install 'lrp4rag[parquet]'.
     """
-    from lrp4rag.training.export import export as run
+    from lrp4rag.training.inventory import export as run
     from lrp4rag.training.store import EXAMPLES, MANIFEST
 
     check_written(out, (folder / MANIFEST, folder / EXAMPLES))

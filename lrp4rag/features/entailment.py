@@ -1,15 +1,101 @@
-"""What a comparer makes of each sentence of a response, beside what the passages say of it."""
+"""What a comparer makes of each sentence of a response, beside the few sentences of the passages that say
+most of it (`premise_of`)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from lrp4rag.claims.answer import Passages, Span
-from lrp4rag.claims.premise import points_back, premise_of
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example
 from lrp4rag.features.feature import Feature
 from lrp4rag.reader.comparer import Entailment, Pair
 from lrp4rag.util.sentences import sentences_in
+
+SENTENCES, WORDS, LOOKED_AT = 3, 95, 12
+"""Of the passages that are read, at most; and sentences among which these are chosen."""
+ASKED, UNLIKE, BEFORE, FURTHER = 0.25, 0.06, 0.5, 0.15
+"""Weights, beside that of a place's likeness to a claim: of its likeness to the question (where it has no
+word of the claim, the second), to the sentence before, and of words that no chosen place has."""
+OPENING = 10
+"""Words with which a passage begins, which say what it is about."""
+FEW = 4
+"""Words with content, of which a sentence that says by itself what it is about has as many."""
+_POINTS_BACK = re.compile(
+    r"\W*(?:only|after|before|then|once|it|they|he|she|this|these|those|each|both|its|their|his|her|that|so"
+    r"|but|and|otherwise|instead|also|until|if so|if not|in that|at that|for that|for this)\b",
+    re.IGNORECASE,
+)
+
+
+def points_back(claim: str) -> bool:
+    """Say whether a sentence is to be read with the one before it."""
+    return len(content_words(claim)) < FEW or bool(_POINTS_BACK.match(claim))
+
+
+def premise_of(passages: Passages, claim: str, before: str = "") -> str:
+    """Return the sentences of the passages that say most of a claim, in their order, each passage's after its
+    first words; "" for passages without text. `before` is the sentence before it, of a claim that points back
+    to it."""
+    index = passages.index
+    if not index.places:
+        return ""
+    words, scores = content_words(claim), _likeness(passages, claim)
+    if before:
+        scores = [score + BEFORE * near for score, near in zip(scores, _similar(index, before), strict=True)]
+        words |= content_words(before)
+    return _written(index, _chosen(index, words, scores))
+
+
+def _similar(index: Index, text: str) -> list[float]:
+    return index.similarities(content_words(text))
+
+
+def _likeness(passages: Passages, claim: str) -> list[float]:
+    near = zip(_similar(passages.index, claim), passages.asked, strict=True)
+    return [own + ASKED * asked if own else UNLIKE * asked for own, asked in near]
+
+
+def _chosen(index: Index, words: frozenset[str], scores: list[float]) -> list[int]:
+    """Return the numbers of the places that are read: the best, then those with most that the others lack."""
+    places = index.places
+    order = sorted(range(len(scores)), key=lambda number: (-scores[number], number))[:LOOKED_AT]
+    chosen, left = order[:1], words - places[order[0]].words
+    length = len(places[order[0]].text.split())
+    candidates = order[1:]
+    while candidates and len(chosen) < SENTENCES:
+        worth = {
+            number: scores[number] + FURTHER * sum(map(index.rarity, sorted(left & places[number].words)))
+            for number in candidates
+        }
+        best = max(candidates, key=worth.__getitem__)
+        candidates.remove(best)
+        if length + len(places[best].text.split()) <= WORDS:
+            chosen.append(best)
+            left -= places[best].words
+            length += len(places[best].text.split())
+    return sorted(chosen)
+
+
+def _written(index: Index, numbers: list[int]) -> str:
+    parts, last = list[str](), -1
+    for number in numbers:
+        place = index.places[number]
+        if last < 0 or place.passage != index.places[last].passage:
+            first = next(one for one, other in enumerate(index.places) if other.passage == place.passage)
+            parts += ["|"] if parts else []
+            if number != first:
+                parts += [*index.places[first].text.split()[:OPENING], "..."]
+        elif number != last + 1:
+            parts.append("...")
+        if place.heading and place.heading not in " ".join(parts):
+            parts.append(place.heading)
+        parts.append(place.text)
+        last = number
+    return " ".join(" ".join(parts).split())
+
 
 FEATURES = (
     Feature("doubt of the word", "any", "log odds, by the comparer, that the token's word is wrong", "nat"),

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Protocol
 
 from lrp4rag.example import Example
 from lrp4rag.features.parts import PROMPT, RELEVANCE, part_named
@@ -14,10 +22,95 @@ from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extractor import FILLERS, Extractor, Failures, Filler, Group
 from lrp4rag.training.store import Configuration, Store, discard
-from lrp4rag.training.workers import Load, run_in_workers
-from lrp4rag.util.errors import InputError
+from lrp4rag.util.errors import InputError, LRP4RAGError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.progress import track
+
+START = "spawn"
+"""How workers are started: CUDA cannot be used in forked ones."""
+
+
+class Load(Protocol):
+    """Loads the reader of a worker in its process."""
+
+    def __call__(self, *, worker: int) -> Reader: ...
+
+
+_extractor: Extractor | None = None
+
+
+def run_in_workers(
+    groups: Sequence[Group],
+    parts: Sequence[str],
+    store: Store,
+    load: Load,
+    workers: int,
+    max_memory: int | None,
+    fillers: Mapping[str, Filler] = FILLERS,
+) -> Iterator[tuple[Group, Failures]]:
+    """Yield each group as it is done, with its failures. `max_memory` is for all workers together.
+
+    Workers end at once when this ends early, also when it is killed. Raises `LRP4RAGError` when a worker
+    dies.
+    """
+    context = multiprocessing.get_context(START)
+    numbers = context.Queue()
+    for k in range(workers):
+        numbers.put(k)
+    theirs, ours = context.Pipe(duplex=False)
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    share = None if max_memory is None else max_memory // workers
+    start = (numbers, theirs, load, store, threads, share, dict(fillers))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=start)
+    try:
+        futures = {pool.submit(_run, group, parts): group for group in groups}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise LRP4RAGError(
+            "a worker process died (did memory run out?); run it again, perhaps with fewer workers: it "
+            "resumes where it stopped"
+        ) from error
+    except BaseException:  # an interrupt too must not wait for what workers have begun
+        ours.close()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()
+        theirs.close()
+
+
+def _start(
+    numbers: multiprocessing.Queue[int],
+    parent: Connection,
+    load: Load,
+    store: Store,
+    threads: int,
+    max_memory: int | None,
+    fillers: Mapping[str, Filler],
+) -> None:
+    import torch
+
+    global _extractor  # noqa: PLW0603 - one for each process, made once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    _end_with(parent)
+    torch.set_num_threads(threads)
+    _extractor = Extractor(load(worker=numbers.get()), store, max_memory=max_memory, fillers=fillers)
+
+
+def _run(group: Group, parts: Sequence[str]) -> Failures:
+    assert _extractor is not None
+    return _extractor.run(group, parts)
+
+
+def _end_with(parent: Connection) -> None:
+    """End with a parent that was killed and cannot stop its workers: they watch its side of the pipe."""
+
+    def watch() -> None:
+        wait([parent])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +149,29 @@ def extract(
     rules = composite_named(composite)
     require_possible(parts, reader)
     store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
+
+    def run(groups: Sequence[Group]) -> Iterator[tuple[Group, Failures]]:
+        if workers > 1 and load is not None and len(groups) > 1:
+            many = min(workers, len(groups))
+            return run_in_workers(groups, parts, store, load, many, max_memory, fillers)
+        return _run_here(groups, parts, Extractor(reader, store, max_memory=max_memory, fillers=fillers))
+
+    return fill(store, examples, parts, run)
+
+
+def fill(
+    store: Store,
+    examples: Sequence[Example],
+    parts: Sequence[str],
+    run: Callable[[Sequence[Group]], Iterable[tuple[Group, Failures]]],
+) -> Extraction:
+    """Have groups of responses `run` that lack a part in the store, and log those that failed."""
     store.add_examples(examples, rebuild=True)
     # Equal examples share files.
     by_path = {store.path(example): example for example in examples}
     looking = track(by_path.values(), len(by_path), "looking at what is there")
     missing = [example for example in looking if not is_complete(store, example, parts)]
-    groups = groups_of(missing, examples)
-    if workers > 1 and load is not None and len(groups) > 1:
-        outcomes = run_in_workers(groups, parts, store, load, min(workers, len(groups)), max_memory, fillers)
-    else:
-        outcomes = _run_here(groups, parts, Extractor(reader, store, max_memory=max_memory, fillers=fillers))
-    results = track(_one_by_one(outcomes), len(missing), "extracting relevance")
+    results = track(_one_by_one(run(groups_of(missing, examples))), len(missing), "extracting relevance")
     failed = {store.path(example): why for example, why in results if why is not None}
     failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
     store.log_failures(failures)
@@ -124,7 +229,7 @@ def _run_here(
         extractor.close()
 
 
-def _one_by_one(outcomes: Iterator[tuple[Group, Failures]]) -> Iterator[tuple[Example, str | None]]:
+def _one_by_one(outcomes: Iterable[tuple[Group, Failures]]) -> Iterator[tuple[Example, str | None]]:
     """Yield each example, and why it failed."""
     for group, failures in outcomes:
         for example in group.examples:

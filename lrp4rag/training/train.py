@@ -1,4 +1,5 @@
-"""Training: labelled examples in, a detector with its cross-validated card out."""
+"""Training: labelled examples in, a detector with its cross-validated card out: metrics with intervals,
+beside those of the controls."""
 
 from __future__ import annotations
 
@@ -17,34 +18,145 @@ from numpy.typing import NDArray
 
 from lrp4rag.classifiers.alarms import text_units, units
 from lrp4rag.classifiers.calibration import grouped_folds
-from lrp4rag.classifiers.card import Evidence, Training
+from lrp4rag.classifiers.card import AlarmInput, Card, Evidence, GeneratorEvidence, Metrics, Training
 from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.operating import FEW_ALARMS
 from lrp4rag.classifiers.vectors import Features
 from lrp4rag.example import Example
 from lrp4rag.features.blocks import Block, reads_comparer
 from lrp4rag.features.parts import READING
-from lrp4rag.reader.comparer import bundled_comparer
+from lrp4rag.features.units import smoothed
+from lrp4rag.reader.comparer import EntailmentModel, bundled_comparer
 from lrp4rag.training.comparing import entailments_of
+from lrp4rag.training.controls import (
+    FLAG_EVERYTHING,
+    Candidates,
+    constant,
+    flag_everything,
+    length,
+    novel_words,
+    on_relevance,
+)
 from lrp4rag.training.corpus import ANNOTATED, MADE, Corpus
-from lrp4rag.training.evidence import token_evidence, vector_evidence
 from lrp4rag.training.extract import Extraction
-from lrp4rag.training.folds import HONEST, ONCE, groups_of, labels_of
-from lrp4rag.training.metrics import RESAMPLES
+from lrp4rag.training.folds import HONEST, ONCE, Protocol, groups_of, labels_of, splits
+from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation
+from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.token_detector import fit_detector
-from lrp4rag.training.token_folds import cross_validate_tokens
-from lrp4rag.training.tokens import (
-    Tokens,
-    key_of_block,
-    require_sources,
-    tokens_of,
-    tokens_on_disk,
-)
-from lrp4rag.training.vector_detector import fit_vector_detector
+from lrp4rag.training.token_folds import TokenPredictions, cross_validate_tokens
+from lrp4rag.training.tokens import Tokens, key_of_block, require_sources, tokens_of, tokens_on_disk
+from lrp4rag.training.validation import cross_validated
+from lrp4rag.training.vector_detector import fit_vector_detector, token_threshold
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.hashes import hash_of
+from lrp4rag.util.progress import track
+
+
+def vector_evidence(
+    rows: Rows, features: Features, classifier: str, resamples: int = RESAMPLES, jobs: int = 1
+) -> Evidence:
+    """Cross-validate a detector of vectors and the controls beside it.
+
+    Features are given; settings, calibration and the token threshold come from the training rows of
+    each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
+    """
+    protocol = replace(HONEST, repeats=1, mode=features.mode, lengths=(features.length,))
+    candidates_by_name: dict[str, Candidates] = {
+        "detector": on_relevance(rows, classifier, [features]),
+        "length only": length(rows),
+        "constant relevance (interpolate)": constant(rows, classifier, [features], "interpolate"),
+        "constant relevance (zeros)": constant(rows, classifier, [features], "zeros"),
+        "novel words": novel_words(rows),
+    }
+    outcomes = {
+        name: cross_validated(candidates, rows.labels, rows.groups, protocol, n_jobs=jobs)
+        for name, candidates in track(candidates_by_name.items(), len(candidates_by_name), "cross-validating")
+    }
+    outcomes[FLAG_EVERYTHING] = flag_everything(rows.labels, protocol)
+    results = {
+        name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
+        for name, outcome in outcomes.items()
+    }
+    return Evidence(
+        protocol=_words(protocol, resamples),
+        metrics=results.pop("detector"),
+        controls=results,
+        tokens=_suspect_tokens(rows, protocol, resamples),
+    )
+
+
+def token_evidence(
+    rows: Rows,
+    corpus: Corpus,
+    tokens: Tokens,
+    predictions: TokenPredictions,
+    resamples: int = RESAMPLES,
+    jobs: int = 1,
+) -> Evidence:
+    """Measure cross-validated predictions on the annotated rows of a corpus and on its further sets."""
+    annotated = corpus.numbers(ANNOTATED)
+    part = {CLASSIFIER: predictions.take(tokens, annotated)}
+    located = localisation(
+        rows.select(annotated), tokens.take(annotated), part, ONCE, resamples=resamples, jobs=jobs
+    )
+    generators = {
+        name: GeneratorEvidence(
+            rows=located.rows[name],
+            hallucinated=located.hallucinated[name],
+            metrics=located.responses[name][CLASSIFIER],
+            controls={
+                control: metrics_of
+                for control, metrics_of in located.responses[name].items()
+                if control != CLASSIFIER
+            },
+            located=lines,
+        )
+        for name, lines in located.lines.items()
+    }
+    together = generators.pop(ALL)
+
+    def metrics(numbers: NDArray[np.intp]) -> Metrics:
+        outcome = predictions.outcome.select(numbers)
+        return outcome_metrics(outcome, rows.labels[numbers], rows.groups[numbers], resamples=resamples)
+
+    return Evidence(
+        protocol=_words(ONCE, resamples),
+        metrics=together.metrics,
+        controls=together.controls,
+        tokens=together.located[CLASSIFIER].tokens,
+        generators=generators,
+        sets={
+            name: metrics(numbers)
+            for name, numbers in corpus.sets().items()
+            if len(set(rows.labels[numbers])) == 2
+        },
+    )
+
+
+def _words(protocol: Protocol, resamples: int) -> str:
+    return f"{protocol.words}; 95 % bootstrap intervals over sources, {resamples} resamples"
+
+
+def _suspect_tokens(rows: Rows, protocol: Protocol, resamples: int) -> Metrics:
+    relevances, flags = rows.relevances, rows.token_flags
+    scores = [-smoothed(row.total) for row in relevances]
+    suspect = [np.zeros(0, dtype=bool)] * len(flags)
+    everything = np.ones(len(flags), dtype=bool)
+    for split in splits(protocol, rows.labels, rows.groups, everything, everything)[0]:
+        threshold = token_threshold([relevances[k] for k in split.train], [flags[k] for k in split.train])
+        for k in split.test:
+            suspect[k] = -scores[k] < threshold
+    # Each draw ranks every token of the data, so a tenth of the resamples must do.
+    return token_intervals(
+        np.concatenate(flags),
+        np.concatenate(scores),
+        np.concatenate(suspect),
+        np.repeat(rows.groups, [len(flag) for flag in flags]),
+        resamples=max(resamples // 10, 20),
+    )
+
 
 CACHE = "training"
 """The folder of a store with features and finished folds."""
@@ -235,3 +347,28 @@ def data_hash(examples: Sequence[Example]) -> str:
         for row in examples
     )
     return hash_of("\n".join(rows))
+
+
+def seen_examples(
+    card: Card, examples: Sequence[Example], comparer: EntailmentModel | None = None
+) -> list[Example]:
+    """Return the examples whose question and passages the detector, or its comparer (by default the bundled
+    one), was trained on."""
+    sources = set(card.training.sources) if card.training else set()
+    if isinstance(card.input, AlarmInput) and card.input.comparer:
+        sources |= (comparer or bundled_comparer()).seen
+    return [example for example in examples if example.content_hash in sources]
+
+
+def refuse_seen(
+    card: Card, examples: Sequence[Example], path: str | Path, comparer: EntailmentModel | None = None
+) -> None:
+    """Raise `InputError` where the detector, or its comparer, was trained on sources of these examples."""
+    seen = seen_examples(card, examples, comparer)
+    if seen:
+        raise InputError(
+            f"{len(seen)} of {len(examples)} examples share question and passages with the "
+            f"detector's training data (first: '{seen[0].id}'), so its metrics on them would be too "
+            "good; leave them out, or allow seen sources",
+            path=path,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrp4rag.claims.answer import Passages
-from lrp4rag.claims.premise import WORDS, points_back, premise_of
+from lrp4rag.features.entailment import WORDS, points_back, premise_of
 
 MANUAL = (
     "K130 washer, section 4: starting up. Use a hose of at most 25 m. Vent it for 30 seconds; only then "

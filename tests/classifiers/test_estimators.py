@@ -13,8 +13,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from lrp4rag.classifiers import Features, Model
-from lrp4rag.classifiers.estimators import LSTMClassifier, ThresholdClassifier, split_once
-from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
+from lrp4rag.classifiers.registry import (
+    CLASSIFIERS,
+    LSTMClassifier,
+    ThresholdClassifier,
+    candidates_of,
+    split_once,
+)
 from lrp4rag.classifiers.scorers import arrays_of, probabilities
 from lrp4rag.classifiers.vectors import VECTORS
 from lrp4rag.cli.train import CLASSIFIERS as OFFERED

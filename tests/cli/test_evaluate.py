@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.cli.evaluate import WORSE
-from lrp4rag.guard.evaluation.saved import read_saved
+from lrp4rag.guard.evaluation.regression_gate import read_saved
 from tests.training.labelled import examples, write_jsonl
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -321,7 +321,7 @@ def test_one_response_of_another_size_does_not_end_the_batch(
 def test_workers_say_nothing_of_other_libraries() -> None:
     """They import everything before the command line's own code can silence it."""
     done = subprocess.run(
-        [sys.executable, "-c", "import lrp4rag.training.workers"],
+        [sys.executable, "-c", "import lrp4rag.training.extract"],
         env={**os.environ, QUIET: "1"},
         capture_output=True,
         text=True,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lrp4rag.training import extract, workers
-from lrp4rag.training.workers import run_in_workers
+from lrp4rag.training import extract
+from lrp4rag.training.extract import run_in_workers
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, write_jsonl
 
@@ -32,7 +32,7 @@ def test_several_workers_give_the_same_card_and_the_same_metrics(
     run, reader_folder, tmp_path, processes, monkeypatch
 ):
     """Each process loads its own reader, which frames prompts as the detector's was told to."""
-    monkeypatch.setattr(workers, "START", processes.get_start_method())
+    monkeypatch.setattr(extract, "START", processes.get_start_method())
     started = []
     monkeypatch.setattr(extract, "run_in_workers", lambda *a: started.append(a[4]) or run_in_workers(*a))
     labelled = write_jsonl(examples(16), tmp_path / "train.jsonl")

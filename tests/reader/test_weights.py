@@ -12,7 +12,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lrp4rag.reader import DEFAULT_READER, Reader, load_reader, weights
+from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
+from lrp4rag.reader import weights as module
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.tiny import (
@@ -79,7 +80,7 @@ def test_an_adapter_of_the_hub_is_refused_too(
     (tmp_path / "adapter_config.json").write_text("{}")
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path))
     with pytest.raises(InputError, match=f"load {what} 'org/adapter'.*adapter") as refused:
-        weights.model_folder("org/adapter", what)
+        module.model_folder("org/adapter", what)
     assert '.from_pretrained("org/adapter")' in str(refused.value)
 
 
@@ -145,7 +146,7 @@ def test_a_failed_conversion_leaves_nothing_and_is_repeated(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(weights, "_convert", fail)
+        patch.setattr(module, "_convert", fail)
         with pytest.raises(KeyboardInterrupt):
             resolve(str(gguf))
     assert list((cache / "readers").iterdir()) == []
@@ -245,14 +246,14 @@ def test_an_exact_copy_of_the_default_reader_is_that_reader(
     changed = {**weights, "model.norm.weight": torch.tensor([1.5, 1.0, 3.0])}
     original = tmp_path / "original.safetensors"
     save_file(weights, original)
-    monkeypatch.setattr(weights, "_NUMBER", 9)
-    monkeypatch.setattr(weights, "_VALUES", weights._values([original]))
+    monkeypatch.setattr(module, "_NUMBER", 9)
+    monkeypatch.setattr(module, "_VALUES", module._values([original]))
 
     def known(name: str, *files: dict[str, torch.Tensor]) -> bool:
         (tmp_path / name).mkdir()
         for number, tensors in enumerate(files):
             save_file(tensors, tmp_path / name / f"model-{number}.safetensors")
-        return weights_hash(tmp_path / name) == weights.GGUF
+        return weights_hash(tmp_path / name) == module.GGUF
 
     assert known("alike", weights)
     assert known("tied", weights | output)
@@ -267,5 +268,5 @@ def test_an_exact_copy_of_the_default_reader_is_that_reader(
 
 def test_the_default_readers_values_are_known(default_reader: Reader) -> None:
     folder = resolve(DEFAULT_READER)
-    assert weights_hash(folder) == weights.GGUF == default_reader.identity.weights
-    assert weights.known_as([folder / "model.safetensors"], "another") == weights.GGUF
+    assert weights_hash(folder) == module.GGUF == default_reader.identity.weights
+    assert module.known_as([folder / "model.safetensors"], "another") == module.GGUF

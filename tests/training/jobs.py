@@ -14,7 +14,7 @@ import torch
 
 from lrp4rag.example import Example, Label
 from lrp4rag.reader import Reader, load_reader
-from lrp4rag.training import workers as module
+from lrp4rag.training import extract as module
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor
 from tests.tiny import bridge_example

@@ -19,8 +19,7 @@ from safetensors.numpy import save_file
 
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE
 from lrp4rag.lrp.relevance import Relevance
-from lrp4rag.training.export import export
-from lrp4rag.training.inventory import inventory, merge
+from lrp4rag.training.inventory import export, inventory, merge
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import Store, discard, write_arrays
 from lrp4rag.util import tensors

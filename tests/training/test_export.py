@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.features.parts import PROMPT, READING, RELEVANCE
-from lrp4rag.training import export as module
-from lrp4rag.training.export import export
+from lrp4rag.training import inventory as module
+from lrp4rag.training.inventory import export
 from lrp4rag.training.store import Store, key_of
 from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning
 from tests.training.labelled import examples

@@ -15,8 +15,7 @@ from lrp4rag.claims.index import Index
 from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import STOP_WORDS, content_words
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
-from lrp4rag.guard.checks.facts.facts import sentence_of
-from lrp4rag.guard.checks.facts.find import stated
+from lrp4rag.guard.checks.facts import sentence_of, stated
 from lrp4rag.util.text import WORD, encodable, one_line, words_of
 
 QUOTED = 80

@@ -11,7 +11,7 @@ from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.value import NUMERIC
 from lrp4rag.claims.words import stem
 from lrp4rag.guard.checks.check import CheckInput
-from lrp4rag.guard.checks.facts.find import stated
+from lrp4rag.guard.checks.facts import stated
 from lrp4rag.guard.checks.plain import plain
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import encodable, words_of

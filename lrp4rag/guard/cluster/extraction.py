@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from lrp4rag.example import Example
-from lrp4rag.guard.cluster.session import worker_errors
-from lrp4rag.guard.cluster.workers import Rows, Workers, map_groups
+from lrp4rag.guard.cluster.workers import Rows, Workers, map_groups, worker_errors
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
-from lrp4rag.training.extract import Extraction, groups_of, is_complete, require_possible
-from lrp4rag.training.extractor import Extractor, Group
+from lrp4rag.training.extract import Extraction, fill, require_possible
+from lrp4rag.training.extractor import Extractor, Failures, Group
 from lrp4rag.training.store import MANIFEST, Configuration, Store
-from lrp4rag.util.progress import track
 
 Load = Callable[[], Reader]
 
@@ -67,19 +65,13 @@ def extract_on_cluster(
         configuration: Configuration = ray.get(task.remote(plan))
     check(configuration)
     store = Store.open(folder, configuration)
-    store.add_examples(examples, rebuild=True)
-    unique = {store.path(example): example for example in examples}  # equal examples share files
-    missing = [example for example in unique.values() if not is_complete(store, example, plan.parts)]
-    groups = groups_of(missing, examples)
-    failed: dict[Path, str] = {}
-    results = map_groups(groups, partial(ExtractionWorker, plan, store), workers)
-    for number, rows in track(results, len(groups), "extracting relevance"):
-        for example, row in zip(groups[number].examples, rows, strict=True):
-            if row["error"]:
-                failed[store.path(example)] = row["error"]
-    failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
-    store.log_failures(failures)
-    return Extraction(store, len(missing) - len(failed), len(unique) - len(missing), failures)
+
+    def run(groups: Sequence[Group]) -> Iterator[tuple[Group, Failures]]:
+        for number, rows in map_groups(groups, partial(ExtractionWorker, plan, store), workers):
+            pairs = zip(groups[number].examples, rows, strict=True)
+            yield groups[number], {example: row["error"] for example, row in pairs if row["error"]}
+
+    return fill(store, examples, plan.parts, run)
 
 
 def _configuration(plan: Plan) -> Configuration:

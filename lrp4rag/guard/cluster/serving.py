@@ -21,7 +21,7 @@ from starlette.types import Message, Scope
 
 from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.cluster.gateway import create_gateway
-from lrp4rag.guard.cluster.session import import_ray, joined
+from lrp4rag.guard.cluster.workers import import_ray, joined
 from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.state import load_detector

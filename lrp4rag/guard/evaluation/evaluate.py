@@ -24,9 +24,9 @@ from lrp4rag.training.folds import ONCE, groups_of, labels_of
 from lrp4rag.training.localisation import CLASSIFIER, Localisation, localisation
 from lrp4rag.training.metrics import RESAMPLES, intervals
 from lrp4rag.training.rows import Rows, TextRows
-from lrp4rag.training.seen import seen_examples
 from lrp4rag.training.token_folds import TokenPredictions
 from lrp4rag.training.tokens import stored_records, tokens_of
+from lrp4rag.training.train import seen_examples
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.progress import track

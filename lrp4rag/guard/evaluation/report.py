@@ -11,9 +11,8 @@ from rich.text import Text
 
 from lrp4rag.classifiers.card import Card, Metrics
 from lrp4rag.guard.evaluation.evaluate import Evaluation
-from lrp4rag.guard.evaluation.measures import MEASURES
-from lrp4rag.guard.evaluation.regression_gate import Gate, State
-from lrp4rag.guard.evaluation.saved import EXAMPLES, FORMAT
+from lrp4rag.guard.evaluation.regression_gate import EXAMPLES, FORMAT, Gate, State
+from lrp4rag.guard.evaluation.result import MEASURES
 from lrp4rag.guard.policy.simulate import Share, outcome_record, outcome_table, share_cell, share_record
 from lrp4rag.report.cards import metrics_table
 from lrp4rag.report.numbers import difference, number, with_interval

@@ -24,9 +24,8 @@ from lrp4rag.guard.policy.assessment import (
     without_words,
 )
 from lrp4rag.guard.policy.decision import Decided, of_sentence, rule_of, strictest
-from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy
+from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, corrected
 from lrp4rag.guard.policy.reasons import CHECK_OF, IN_STREAMS, Reason, row_of
-from lrp4rag.guard.policy.texts import corrected
 from lrp4rag.report.generation import record_piece
 from lrp4rag.source import Source
 from lrp4rag.streaming import JudgedPiece, StreamingDetector, verdict_of

@@ -13,9 +13,8 @@ from lrp4rag.guard.checks.check import CheckInput, Finding
 from lrp4rag.guard.checks.facts import fact_score
 from lrp4rag.guard.checks.registry import Checked, run_checks
 from lrp4rag.guard.policy.decision import Decided, Measures, decide, rule_of, strictest
-from lrp4rag.guard.policy.policy import WITHHELD, Policy
+from lrp4rag.guard.policy.policy import WITHHELD, Policy, corrected, filled
 from lrp4rag.guard.policy.reasons import CHECK_OF, Kind, row_of
-from lrp4rag.guard.policy.texts import corrected, filled
 from lrp4rag.report.decision import DecisionWords
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError

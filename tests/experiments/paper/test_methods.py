@@ -8,12 +8,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 
 from experiments.metrics import compare
-from experiments.paper.data import DEFAULTS, GRID, estimator_of
+from experiments.paper.data import DEFAULTS, GRID, PAPER, estimator_of
 from experiments.paper.methods import Model, choose, control, fold_scores, nested, single, uncalibrated
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.calibration import Candidate, candidates_on
-from lrp4rag.classifiers.estimators import LSTMClassifier
-from lrp4rag.training.folds import HONEST, PAPER
+from lrp4rag.classifiers.registry import LSTMClassifier
+from lrp4rag.training.folds import HONEST
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import cross_validated
 from lrp4rag.util.errors import LRP4RAGError

@@ -23,8 +23,7 @@ from lrp4rag.cli import main
 from lrp4rag.data import json_line, load_examples
 from lrp4rag.guard.cluster import workers as module
 from lrp4rag.guard.cluster.extraction import ExtractionWorker, Plan
-from lrp4rag.guard.cluster.session import joined
-from lrp4rag.guard.cluster.workers import Workers, map_groups
+from lrp4rag.guard.cluster.workers import Workers, joined, map_groups
 from lrp4rag.reader import Reader
 from lrp4rag.training.extract import extract, groups_of
 from lrp4rag.util.errors import InputError, LRP4RAGError

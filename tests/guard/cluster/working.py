@@ -12,8 +12,7 @@ from typing import Any
 
 from lrp4rag.data import load_examples
 from lrp4rag.guard.cluster.extraction import Plan, extract_on_cluster
-from lrp4rag.guard.cluster.session import joined
-from lrp4rag.guard.cluster.workers import Rows, Workers
+from lrp4rag.guard.cluster.workers import Rows, Workers, joined
 from lrp4rag.reader import Reader
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.extractor import Extractor, Failures, Group

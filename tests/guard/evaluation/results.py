@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lrp4rag.guard.evaluation.regression_gate import Saved
 from lrp4rag.guard.evaluation.result import Result
-from lrp4rag.guard.evaluation.saved import Saved
 
 LENGTH = 20
 

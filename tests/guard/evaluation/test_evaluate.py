@@ -12,9 +12,9 @@ from lrp4rag.example import Example
 from lrp4rag.features.plain import PlainTable
 from lrp4rag.guard.evaluation.evaluate import evaluate
 from lrp4rag.training.extract import Extraction
-from lrp4rag.training.seen import refuse_seen
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.tokens import tokens_of
+from lrp4rag.training.train import refuse_seen
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, extraction
 from tests.training.stored import stored

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.example import Example, Label
-from lrp4rag.guard.evaluation.measures import MEASURES, flagged_by_kind, measured, measures_of
+from lrp4rag.guard.evaluation.result import MEASURES, flagged_by_kind, measured, measures_of
 from tests.guard.evaluation.results import LENGTH, result, results
 
 FOUR = [

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from lrp4rag.example import Example, Label
+from lrp4rag.guard.evaluation.regression_gate import FORMAT, read_saved, written
 from lrp4rag.guard.evaluation.result import Result, judged_hash
-from lrp4rag.guard.evaluation.saved import FORMAT, read_saved, written
 from lrp4rag.guard.policy import Policy, assess
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lrp4rag.guard.monitoring.advice import advice
 from lrp4rag.guard.monitoring.drift import compare
+from lrp4rag.guard.monitoring.report import advice
 from tests.guard.monitoring.logs import EARLY, LATE, pair, records, window
 
 

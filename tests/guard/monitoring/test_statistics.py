@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lrp4rag.guard.monitoring.statistics import (
+from lrp4rag.guard.monitoring.drift import (
     Difference,
     compare_means,
     compare_proportions,

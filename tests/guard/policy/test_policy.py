@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.guard.policy import Policy, load_policy
-from lrp4rag.guard.policy.texts import filled
+from lrp4rag.guard.policy.policy import filled
 from lrp4rag.util.errors import InputError
 
 

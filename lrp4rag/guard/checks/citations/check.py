@@ -1,21 +1,203 @@
-"""`Citations`: the check of what a response cites."""
+"""`Citations`: whether parts of passages say what they are cited for, by typed values and by words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from lrp4rag.claims import Value, agree, comparable, find_values
+from lrp4rag.claims.index import NEIGHBOUR, Index
+from lrp4rag.claims.places import Place
+from lrp4rag.claims.polarity import opposed_words
+from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.claims.written import number_of
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need, OverBudget
-from lrp4rag.guard.checks.citations.citation import Citation
-from lrp4rag.guard.checks.citations.claims import claims, without
+from lrp4rag.guard.checks.citations.citation import Citation, Part
+from lrp4rag.guard.checks.citations.claims import claim_words, claims, without
 from lrp4rag.guard.checks.citations.find import find_citations
 from lrp4rag.guard.checks.citations.library import Library
-from lrp4rag.guard.checks.citations.support import LONGEST_CLAIM, Judgement, Supporter
+from lrp4rag.guard.checks.citations.marks import ORDINALS
 from lrp4rag.util.text import clipped, one_line, visible
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Sentence, Verdict
+
+
+LONGEST_CLAIM = 2000
+_WITH_VALUES = 0.2
+_PLAIN = 0.25
+_RIVAL = 0.25
+"""By how much more of a claim's words must stand around another value, or in another place, to outweigh."""
+_NTH: dict[float | None, str] = dict(enumerate(ORDINALS, 1))
+_SPREAD = 0.75
+"""What it counts that the words of a claim stand in a passage, but in no one place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How much of a claim a set of places says: `share` of its words, by rarity (0 to 1); whether `values`
+    all stand there; and the value there that `contradicts` it, or ""."""
+
+    share: float
+    values: bool
+    contradicts: str = ""
+
+    def enough(self, hard: bool, factor: float = 1.0) -> bool:
+        least = _WITH_VALUES if hard else _PLAIN
+        return self.values and not self.contradicts and self.share >= least * factor
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether what is cited supports a claim; the passages that do, if that does not; and why not."""
+
+    supported: bool
+    elsewhere: tuple[int, ...] = ()
+    contradicts: str = ""
+
+
+class Supporter:
+    """Looks claims up in passages. `known` is what is known of each beside its text: version and dates, which
+    a claim may name."""
+
+    def __init__(
+        self, texts: Sequence[str], tick: Callable[[], None] = lambda: None, known: Sequence[str] = ()
+    ) -> None:
+        self._texts = texts
+        self._known = [(text, find_values(text)) for text in known or [""] * len(texts)]
+        self._tick = tick
+        self._index = Index(texts)
+        self._context = Surroundings(" ".join(texts))
+        self._of: dict[int, list[int]] = {}
+        for k, place in enumerate(self._index.places):
+            self._of.setdefault(place.passage, []).append(k)
+
+    def judge(self, claim: str, parts: Sequence[Part], factor: float = 1.0) -> Judgement:
+        """`factor` scales how much is asked for: below 1 where other evidence speaks for the citation."""
+        claim = claim[:LONGEST_CLAIM]
+        words = claim_words(claim)
+        values = find_values(claim, self._context)
+        if not words or any(one.kind == "absence" for one in values):
+            return Judgement(True)
+        hard = [one for one in values if _is_hard(one)]
+        cited = self._places(parts)
+        own = self._support(words, values, hard, cited)
+        inside = set(cited)
+        others: dict[int, Support] = {}
+        for passage, places in self._of.items():
+            rest = [k for k in places if k not in inside]
+            if rest:
+                others[passage] = self._support(words, values, hard, rest)
+        able = {k: one for k, one in others.items() if one.enough(bool(hard))}
+        best = max((one.share for one in able.values()), default=0.0)
+        supported = own.enough(bool(hard), factor) and best < own.share + _RIVAL / max(factor, 0.5)
+        if supported:
+            return Judgement(True)
+        return Judgement(
+            False,
+            tuple(sorted(k for k, one in able.items() if one.share > max(own.share, 0) or not own.values)),
+            own.contradicts,
+        )
+
+    def has_some(self, claim: str, parts: Sequence[Part]) -> bool:
+        """Say whether parts say at least something of a claim."""
+        claim = claim[:LONGEST_CLAIM]
+        values = [one for one in find_values(claim, self._context) if _is_hard(one)]
+        cited = self._places(parts)
+        share, said = self._support(claim_words(claim), [], [], cited).share, self._said(cited)
+        return share >= _WITH_VALUES or (
+            share >= _WITH_VALUES / 2 and any(self._has(one, cited, said) for one in values)
+        )
+
+    def _places(self, parts: Sequence[Part]) -> list[int]:
+        places = self._index.places
+        return sorted({k for part in parts for k in self._of.get(part.passage, ()) if _in(places[k], part)})
+
+    def _support(
+        self, words: frozenset[str], values: Sequence[Value], hard: Sequence[Value], places: Sequence[int]
+    ) -> Support:
+        self._tick()
+        weights = {word: max(self._index.rarity(word), 0.1) for word in words}
+        total = math.fsum(weights.values()) or 1.0
+        own = {k: self._index.places[k].words for k in places}
+        there = frozenset().union(*own.values())
+        near = {}
+        for k in places:
+            beside = own.get(k - 1, frozenset()) | own.get(k + 1, frozenset())
+            near[k] = math.fsum(
+                weight * (1.0 if word in own[k] else NEIGHBOUR if word in beside else 0.0)
+                for word, weight in weights.items()
+            )
+            near[k] /= total
+        spread = math.fsum(weight for word, weight in weights.items() if word in there) / total
+        said = self._said(places)
+        missing = [one for one in hard if not self._has(one, places, said)]
+        contradicts = self._contradiction(values, hard, missing, near)
+        return Support(max([_SPREAD * spread, *near.values()]), not missing, contradicts)
+
+    def _has(self, value: Value, places: Sequence[int], said: str) -> bool:
+        number = number_of(value)
+        passages = sorted({self._index.places[k].passage for k in places})
+        known = [one for passage in passages for one in self._known[passage][1]]
+        if any(agree(value, one) for one in known):
+            return True
+        for one in (one for k in places for one in self._index.places[k].values):
+            if agree(value, one):
+                return True
+            counts = "quantity" == value.kind == one.kind and "" in (value.unit, one.unit)
+            if counts and number is not None and number == number_of(one):  # "5 unused days" are five days
+                return True
+        if value.kind == "quantity" and not value.unit and number in _NTH:  # "day three" is the third day
+            return bool(re.search(rf"\b{_NTH[number]}\b", said, re.IGNORECASE))
+        return bool(re.search(rf"(?<![\w.,]){re.escape(value.text)}(?!\w|[.,]\d)", said, re.IGNORECASE))
+
+    def _contradiction(
+        self,
+        values: Sequence[Value],
+        hard: Sequence[Value],
+        missing: Sequence[Value],
+        near: Mapping[int, float],
+    ) -> str:
+        """What stands in the cited places where the claim has another value."""
+        for value in hard:
+            found = [
+                (near[k], one) for k in near for one in self._index.places[k].values if comparable(value, one)
+            ]
+            agreed = max((near[k] for k in near if self._has(value, [k], self._said([k]))), default=0.0)
+            other = max(
+                ((s, one) for s, one in found if not agree(value, one)), key=lambda two: two[0], default=None
+            )
+            if (
+                other is not None
+                and (value in missing or other[0] > agreed + 2 * _RIVAL)
+                and other[0] >= _WITH_VALUES
+            ):
+                return other[1].text
+        best = max(near, key=near.__getitem__, default=None)
+        if best is None or near[best] < 0.5:
+            return ""
+        pairs = opposed_words(values, self._index.places[best].values)
+        return pairs[0][1].text if pairs else ""
+
+    def _said(self, places: Sequence[int]) -> str:
+        chosen = [self._index.places[k] for k in places]
+        known = (self._known[passage][0] for passage in sorted({one.passage for one in chosen}))
+        return "\n".join([*(self._texts[one.passage][one.start : one.end] for one in chosen), *known])
+
+
+def _is_hard(value: Value) -> bool:
+    """Say whether it must stand in what is cited: figures and dates, and names with digits."""
+    if value.kind == "name":
+        return bool(re.search(r"\d", value.text))
+    return value.kind in ("date", "time") or (value.kind == "quantity" and value.text.lower() != "one")
+
+
+def _in(place: Place, part: Part) -> bool:
+    return place.passage == part.passage and place.start < part.end and place.end > part.start
+
 
 Outcome = Literal["verified", "misattributed", "fabricated"]
 _LENIENT, _STRICT = 0.75, 1.5
@@ -58,7 +240,7 @@ class Citations:
             if not one.missing and key not in seen:
                 if len(seen) >= self.most:
                     raise OverBudget
-                seen[key] = _judged(supporter, claim, one, beside, inputs.verdict, span)
+                seen[key] = _Claim(supporter, claim, span, beside, inputs.verdict).judge(one)
             judged = seen.get(key, Judgement(False))
             kind: Outcome = (
                 "fabricated" if one.missing else "verified" if judged.supported else "misattributed"
@@ -85,73 +267,67 @@ def _overlapping(found: Sequence[Citation], span: tuple[int, int], number: int) 
     return list(found[first : last + 1])
 
 
-def _judged(
-    supporter: Supporter,
-    claim: str,
-    one: Citation,
-    beside: Sequence[Citation],
-    verdict: Verdict | None,
-    span: tuple[int, int],
-) -> Judgement:
-    """By the passages, and by the evidence of a verdict where there is one. A document that has several
-    passages, such as two editions of it, supports what one of them does, or all together do."""
-    if one.format != "title" or len(one.passages) < 2:
-        return _judged_whole(supporter, claim, one, beside, verdict, span)
-    ways = [replace(one, parts=tuple(part for part in one.parts if part.passage == k)) for k in one.passages]
-    alone = [_judged_whole(supporter, claim, way, beside, verdict, span) for way in ways]
-    found = next((judged for judged in alone if judged.supported), None)
-    return found or supporter.judge(claim, one.parts, _factor(verdict, one, span))
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The words that a citation is cited for, their characters in the response, what else is cited for them,
+    and the verdict on the response."""
 
+    supporter: Supporter
+    words: str
+    span: tuple[int, int]
+    beside: Sequence[Citation]
+    verdict: Verdict | None
 
-def _judged_whole(
-    supporter: Supporter,
-    claim: str,
-    one: Citation,
-    beside: Sequence[Citation],
-    verdict: Verdict | None,
-    span: tuple[int, int],
-) -> Judgement:
-    """Citations that stand together may support a claim together, each a part of it."""
-    contradicted = _contradicted(verdict, one, span)
-    if contradicted:
-        return Judgement(False, (), contradicted)
-    factor = _factor(verdict, one, span)
-    alone = supporter.judge(claim, one.parts, factor)
-    if not alone.supported and beside:
-        together = [*one.parts, *(part for other in beside for part in other.parts)]
-        if supporter.has_some(claim, one.parts) and supporter.judge(claim, together, factor).supported:
-            return Judgement(True)
-    if alone.supported and len(one.passages) > 1:
-        idle = [
-            k for k in one.passages if not supporter.has_some(claim, [p for p in one.parts if p.passage == k])
+    def judge(self, one: Citation) -> Judgement:
+        """By the passages, and by the evidence of a verdict where there is one. A document that has several
+        passages, such as two editions of it, supports what one of them does, or all together do."""
+        if one.format != "title" or len(one.passages) < 2:
+            return self._judge_whole(one)
+        ways = [
+            replace(one, parts=tuple(part for part in one.parts if part.passage == k)) for k in one.passages
         ]
-        if idle:
-            return Judgement(False, tuple(k for k in one.passages if k not in idle))
-    return alone
+        found = next((judged for judged in map(self._judge_whole, ways) if judged.supported), None)
+        return found or self.supporter.judge(self.words, one.parts, self._factor(one))
 
+    def _judge_whole(self, one: Citation) -> Judgement:
+        """Citations that stand together may support a claim together, each a part of it."""
+        contradicted = self._contradicted(one)
+        if contradicted:
+            return Judgement(False, (), contradicted)
+        claim, supporter, factor = self.words, self.supporter, self._factor(one)
+        alone = supporter.judge(claim, one.parts, factor)
+        if not alone.supported and self.beside:
+            together = [*one.parts, *(part for other in self.beside for part in other.parts)]
+            if supporter.has_some(claim, one.parts) and supporter.judge(claim, together, factor).supported:
+                return Judgement(True)
+        if alone.supported and len(one.passages) > 1:
+            of = {k: [part for part in one.parts if part.passage == k] for k in one.passages}
+            able = tuple(k for k, parts in of.items() if supporter.has_some(claim, parts))
+            if len(able) < len(of):
+                return Judgement(False, able)
+        return alone
 
-def _contradicted(verdict: Verdict | None, one: Citation, span: tuple[int, int]) -> str:
-    """What a cited passage has in place of a value of the claim, by the verdict; what it is cited by
-    is no such value."""
-    for suspect in verdict.spans if verdict else ():
-        for other in suspect.contradictions:
-            if other.start < one.end and other.end > one.start:
-                continue
-            if other.start < span[1] and other.end > span[0] and other.passage in one.passages:
-                return other.instead
-    return ""
+    def _contradicted(self, one: Citation) -> str:
+        """What a cited passage has in place of a value of the claim, by the verdict; what it is cited by
+        is no such value."""
+        for suspect in self.verdict.spans if self.verdict else ():
+            for other in suspect.contradictions:
+                if other.start < one.end and other.end > one.start:
+                    continue
+                if other.start < self.span[1] and other.end > self.span[0] and other.passage in one.passages:
+                    return other.instead
+        return ""
 
-
-def _factor(verdict: Verdict | None, one: Citation, span: tuple[int, int]) -> float:
-    """Return how much is asked for: less where the sentence rests on what is cited, more where it is
-    suspect."""
-    sentences: Sequence[Sentence] = verdict.sentences if verdict else ()
-    for sentence in sentences:
-        if sentence.start < span[1] and sentence.end > span[0]:
-            if sentence.suspect:
-                return _STRICT
-            return _LENIENT if sentence.passage in one.passages else 1.0
-    return 1.0
+    def _factor(self, one: Citation) -> float:
+        """Return how much is asked for: less where the sentence rests on what is cited, more where it is
+        suspect."""
+        sentences: Sequence[Sentence] = self.verdict.sentences if self.verdict else ()
+        for sentence in sentences:
+            if sentence.start < self.span[1] and sentence.end > self.span[0]:
+                if sentence.suspect:
+                    return _STRICT
+                return _LENIENT if sentence.passage in one.passages else 1.0
+        return 1.0
 
 
 def _finding(text: str, one: Citation, kind: Outcome, judged: Judgement) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.guard.checks.conflicts.documents import newer
+from lrp4rag.guard.checks.conflicts import newer
 from lrp4rag.source import Source
 
 

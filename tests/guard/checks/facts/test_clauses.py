@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.guard.checks.facts.find import facts_of
+from lrp4rag.guard.checks.facts import facts_of
 
 
 def split(answer: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrp4rag.guard.checks.facts.find import facts_of, stated
+from lrp4rag.guard.checks.facts import facts_of, stated
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import encodable
 
