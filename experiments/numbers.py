@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Literal
 
 import pandas as pd
 
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.report.numbers import bracketed, percent, with_interval
 from lrp4rag.report.templates import Markdown, text
+
+Verdict = Literal["holds", "does not hold", "cannot be told"]
+
+
+def verdict(interval: Interval, null: float = 0.0) -> Verdict:
+    """Judge a claim that a value exceeds `null`, by its interval alone."""
+    if interval.low is not None and interval.low > null:
+        return "holds"
+    if interval.high is not None and interval.high < null:
+        return "does not hold"
+    return "cannot be told"
+
 
 # What `slug` leaves as it is; what ends like one of its hashes is none of these.
 _FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 from pydantic import ValidationError
 
 from experiments.figures.style import save, save_table
-from experiments.numbers import percent_interval, slug
+from experiments.numbers import percent_interval, slug, verdict
 from experiments.records import UNREADABLE, from_json, rounded, to_json
-from lrp4rag.report.numbers import difference, number, percent, verdict, with_interval
+from lrp4rag.report.numbers import difference, number, percent, with_interval
 from lrp4rag.report.templates import Markdown, code, markdown_templates
 from lrp4rag.util.errors import InputError, first_line
 from lrp4rag.util.files import check_folder, write_atomically

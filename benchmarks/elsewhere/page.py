@@ -16,11 +16,11 @@ from benchmarks.elsewhere.sets import BUMP, FREE, HALUEVAL, NEAR, PAIRS, SETS, S
 from benchmarks.pages import write_page
 from experiments.figures.results import bounds
 from experiments.figures.style import CONTROL, DETECTOR, WIDTH, blank, legend_below, save, themed
+from experiments.figures.text import label
 from experiments.numbers import percent_interval
 from experiments.pages import PAGE
 from experiments.records import rounded, to_json
 from lrp4rag.classifiers.card import Interval, package_versions
-from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import difference, percent, with_interval
 from lrp4rag.util.files import write_atomically
 

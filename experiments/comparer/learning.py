@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from experiments.comparer.check import HeldOut, check
 from lrp4rag.reader.comparer import Network, batch_of, encode_pair, new_network
-from lrp4rag.training.labelled_pairs import TOLD, LabelledPair
+from lrp4rag.training.labelled_pairs import LabelledPair, Told
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.tensors import read_tensors, write_tensors
@@ -105,7 +105,7 @@ def loss_of(network: Network, tokenizer: Any, pairs: Sequence[LabelledPair]) -> 
     classes, words = network(batch_of(encoded).to(device))
     told = torch.log_softmax(classes, 1)
     unsupported = torch.logsumexp(told[:, 1:], 1, keepdim=True)
-    labels = torch.tensor([TOLD.index(one.label) for one in pairs], device=device)
+    labels = torch.tensor([get_args(Told).index(one.label) for one in pairs], device=device)
     loss = F.nll_loss(torch.cat([told, unsupported], 1), labels)
     targets = np.full(words.shape, -1, dtype=np.float32)
     for row, (one, pair) in enumerate(zip(pairs, encoded, strict=True)):

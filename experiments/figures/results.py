@@ -26,10 +26,9 @@ from experiments.figures.style import (
     panels,
     themed,
 )
-from experiments.figures.text import LONG_NAME, SYMBOLS
+from experiments.figures.text import LONG_NAME, SYMBOLS, label
 from experiments.metrics import Reliability
 from lrp4rag.classifiers.card import Interval, Metrics
-from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import METRICS, bracketed
 from lrp4rag.training.localisation import ALL
 

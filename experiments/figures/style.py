@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from experiments.figures.text import png_of, save_as
-from lrp4rag.report.figure_text import drawing, label
+from experiments.figures.text import label, png_of, save_as
+from lrp4rag.report.figure_text import drawing
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.text import safe_cell
 

@@ -10,6 +10,17 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from lrp4rag.report.figure_text import drawing, plain_text
+from lrp4rag.util.text import one_line
+
+NAME = 40
+"""Characters of a name."""
+
+
+def label(name: str, limit: int = NAME) -> str:
+    """Shorten a user's name for a title, a tick or a legend, where matplotlib hides what begins with "_"."""
+    line = one_line(name, limit)
+    return f" {line}" if line.startswith("_") else line
+
 
 SYMBOLS = {
     "prompt": r"$R_{prompt}$",

@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 
 from experiments.cache import Cache
 from experiments.metrics import compare
+from experiments.numbers import verdict
 from experiments.paper.data import FEWEST_SOURCES, Settings, Subset, Variant
 from experiments.paper.methods import Fit, Method
 from experiments.systems.resources import ModelChoice, Resources
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX, PROMPT
-from lrp4rag.report.numbers import verdict
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome

@@ -14,11 +14,22 @@ from lrp4rag.classifiers.registry import candidates_of
 from lrp4rag.classifiers.vectors import VECTORS, Features
 from lrp4rag.features.parts import SEGMENTS
 from lrp4rag.lrp.resampling import Mode
-from lrp4rag.training.folds import HONEST, PAPER, Protocol
+from lrp4rag.training.folds import HONEST, Protocol
 from lrp4rag.training.metrics import RESAMPLES
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.store import key_of
 from lrp4rag.util.errors import LRP4RAGError
+
+PAPER = Protocol(
+    "paper",
+    grouped=False,
+    repeats=1,
+    mode="zeros",
+    lengths=(220,),
+    nested=False,
+    leaks="counted",
+)
+"""Section 5 of the paper and its code: plain 5-fold cross-validation over all rows, zeros in empty bins."""
 
 Labels = NDArray[np.bool_]
 Groups = NDArray[np.str_]

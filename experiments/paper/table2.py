@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.figures.results import Entry, draw_forest
+from experiments.figures.text import label
 from experiments.numbers import slug
 from experiments.paper.context import Context, Exhibit, Note, metric_rows, metrics_of, worded
 from experiments.paper.data import MATRICES, ONE_VECTOR, TWO_VECTORS, Subset, Variant, lengths_of
@@ -19,7 +20,6 @@ from experiments.published import TABLE_2, Row, best_published, published
 from experiments.tokens.controls import available
 from lrp4rag.classifiers.card import Interval, Metrics
 from lrp4rag.features.parts import MATRIX
-from lrp4rag.report.figure_text import label
 from lrp4rag.report.numbers import METRICS, percent, with_interval
 from lrp4rag.report.templates import emphasised, strong, text
 from lrp4rag.training.controls import FLAG_EVERYTHING, flag_everything

@@ -19,6 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from experiments.figures.results import draw_systems
 from experiments.metrics import compare
+from experiments.numbers import verdict
 from experiments.pages import Results, View, claim
 from experiments.published import other_systems
 from experiments.systems.baseline import Baseline
@@ -37,7 +38,7 @@ from experiments.systems.scoring import EDGE, Flags, Floats
 from experiments.tokens.extraction import SIGNALS
 from lrp4rag.classifiers.card import Interval, Located, Metrics
 from lrp4rag.classifiers.operating import DEFAULT_POINT, operating_points
-from lrp4rag.report.numbers import difference, percent, verdict
+from lrp4rag.report.numbers import difference, percent
 from lrp4rag.report.templates import Markdown, strong, text
 from lrp4rag.training.localisation import ALL, line_of, parts_of
 from lrp4rag.training.metrics import outcome_metrics

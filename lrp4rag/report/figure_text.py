@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lrp4rag.util.text import one_line, visible
+from lrp4rag.util.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -16,17 +16,8 @@ if TYPE_CHECKING:
 
 LONGEST, LINES = 160, 4
 """Characters of a line, and lines, that a text may have: no name makes a figure of a mile."""
-NAME = 40
-"""Characters of a name."""
-
 # Which no XML may hold, not even escaped.
 _NO_CHARACTERS = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
-
-
-def label(name: str, limit: int = NAME) -> str:
-    """Shorten a user's name for a title, a tick or a legend, where matplotlib hides what begins with "_"."""
-    line = one_line(name, limit)
-    return f" {line}" if line.startswith("_") else line
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.card import Interval
 
-Verdict = Literal["holds", "does not hold", "cannot be told"]
 METRICS = {
     "auroc": "AUROC",
     "accuracy": "accuracy",
@@ -18,15 +17,6 @@ METRICS = {
     "f1": "F1",
     "ece": "ECE",
 }
-
-
-def verdict(interval: Interval, null: float = 0.0) -> Verdict:
-    """Judge a claim that a value exceeds `null`, by its interval alone."""
-    if interval.low is not None and interval.low > null:
-        return "holds"
-    if interval.high is not None and interval.high < null:
-        return "does not hold"
-    return "cannot be told"
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""Protocols: who may learn from which rows. `HONEST` is ours, `PAPER` that of LRP4RAG (arXiv 2408.15533)."""
+"""Protocols: who may learn from which rows."""
 
 from __future__ import annotations
 
@@ -55,17 +55,6 @@ class Protocol:
 HONEST = Protocol("honest")
 ONCE = replace(HONEST, repeats=1)
 """The same with one shuffle: for what is compared on equal folds, or takes long."""
-
-PAPER = Protocol(
-    "paper",
-    grouped=False,
-    repeats=1,
-    mode="zeros",
-    lengths=(220,),
-    nested=False,
-    leaks="counted",
-)
-"""Section 5 of the paper and its code: plain 5-fold cross-validation over all rows, zeros in empty bins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -18,7 +18,6 @@ from lrp4rag.util.progress import track
 
 Told = Literal["e", "c", "n", "not_e"]
 """What evidence says of a claim: it supports it, contradicts it, does not tell it, or one of the last two."""
-TOLD: tuple[Told, ...] = get_args(Told)
 CONTRADICTED = frozenset(
     ("number", "name", "date or unit", "negation", "Evident Conflict", "Subtle Conflict")
 )

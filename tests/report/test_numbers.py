@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from lrp4rag.report.numbers import difference, number, p_value, percent, verdict, with_interval
+from experiments.numbers import verdict
+from lrp4rag.report.numbers import difference, number, p_value, percent, with_interval
 from tests.experiments.figures.samples import interval
 
 

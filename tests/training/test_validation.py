@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
+from experiments.paper.data import PAPER
 from lrp4rag.classifiers.calibration import (
     Candidate,
     candidates_on,
@@ -19,7 +20,7 @@ from lrp4rag.classifiers.calibration import (
     grouped_folds,
     probability_of,
 )
-from lrp4rag.training.folds import HONEST, ONCE, PAPER, splits
+from lrp4rag.training.folds import HONEST, ONCE, splits
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.validation import cross_validated
 from lrp4rag.util.errors import InputError

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from experiments.paper.data import PAPER
 from experiments.tokens import controls
 from experiments.tokens.controls import CONTROLS, Setting, available
 from lrp4rag.classifiers import Features
 from lrp4rag.training import controls as package
 from lrp4rag.training.controls import flag_everything
-from lrp4rag.training.folds import HONEST, ONCE, PAPER
+from lrp4rag.training.folds import HONEST, ONCE
 from lrp4rag.training.metrics import outcome_metrics
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import cross_validated
