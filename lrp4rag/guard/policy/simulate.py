@@ -56,30 +56,21 @@ class Share:
         return float(found.low), float(found.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of a policy: the share that is served, that of the served answers that is hallucinated, and
-    that of the faithful answers that is withheld."""
-
-    served: Share
-    hallucinated: Share
-    faithful_withheld: Share
-
-
-def outcome(rows: Iterable[Row]) -> Outcome:
-    """Answers without labels count among those served only."""
+def outcome(rows: Iterable[Row]) -> dict[str, Share]:
+    """Return what part of the answers is served, of the served ones hallucinated, and of the faithful ones
+    withheld. Answers without labels count among those served only."""
     every = list(rows)
     labelled = [row for row in every if row.hallucinated is not None]
     served = [row for row in labelled if row.served]
     faithful = [row for row in labelled if not row.hallucinated]
-    return Outcome(
-        Share(sum(row.served for row in every), len(every)),
-        Share(sum(bool(row.hallucinated) for row in served), len(served)),
-        Share(sum(not row.served for row in faithful), len(faithful)),
-    )
+    return {
+        "served": Share(sum(row.served for row in every), len(every)),
+        "hallucinated": Share(sum(bool(row.hallucinated) for row in served), len(served)),
+        "faithful_withheld": Share(sum(not row.served for row in faithful), len(faithful)),
+    }
 
 
-def by_generator(rows: Sequence[Row]) -> dict[str, Outcome]:
+def by_generator(rows: Sequence[Row]) -> dict[str, dict[str, Share]]:
     """Simulate the policies for each known generator, in the order of their names."""
     names = sorted({row.generator for row in rows if row.generator is not None})
     return {name: outcome(row for row in rows if row.generator == name) for name in names}
@@ -124,9 +115,8 @@ def outcome_table(rows: Mapping[str, Sequence[Row]]) -> Table:
 def outcome_record(rows: Sequence[Row]) -> dict[str, Any]:
     """JSON values."""
 
-    def told(one: Outcome) -> dict[str, Any]:
-        shares = {name: getattr(one, name) for name in ("served", "hallucinated", "faithful_withheld")}
-        return {name: share_record(x) for name, x in shares.items()}
+    def told(shares: Mapping[str, Share]) -> dict[str, Any]:
+        return {name: share_record(one) for name, one in shares.items()}
 
     return {
         "actions": dict(Counter(row.action for row in rows)),
@@ -140,9 +130,8 @@ def share_record(one: Share) -> dict[str, Any]:
     return {"value": one.value, "interval": one.interval, "part": one.part, "count": one.count}
 
 
-def _shares(found: Outcome, labelled: bool) -> list[str]:
-    shown = [found.served, *([found.hallucinated, found.faithful_withheld] if labelled else [])]
-    return [share_cell(one) for one in shown]
+def _shares(found: Mapping[str, Share], labelled: bool) -> list[str]:
+    return [share_cell(one) for one in (found.values() if labelled else [found["served"]])]
 
 
 def share_cell(one: Share) -> str:
