@@ -20,16 +20,8 @@ from lrp4rag.guard.checks.outdated import Outdated
 from lrp4rag.guard.checks.planted import Planted
 from lrp4rag.util.types import first_fault
 
-CHECKS: dict[str, type[Check]] = {
-    "retrieval": RetrievalGate,
-    "conflicts": Conflicts,
-    "outdated": Outdated,
-    "citations": Citations,
-    "disguise": Disguise,
-    "planted": Planted,
-    "facts": Facts,
-    "omissions": Omissions,
-}
+_KINDS = (RetrievalGate, Conflicts, Outdated, Citations, Disguise, Planted, Facts, Omissions)
+CHECKS: dict[str, type[Check]] = {kind.name: kind for kind in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
