@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -65,6 +66,8 @@ OF_CARD = "default"
 EXCERPT, NEEDED = 0.7, 0.95
 """Tokens of an excerpt, as a share of the longest prompt that is read whole; and of one that a long response
 needs."""
+SAME_PROMPT = ("prompt", "spans", "question", "passages")
+"""What examples of one prompt have in common."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -188,6 +191,15 @@ class Prompt:
         self._whole = _Part(detector.reader, example, truncation)
         self._last: tuple[str, _Part] | None = None
         self._growing = Growing()
+
+    def of(self, example: Example) -> Prompt | None:
+        """Return it for another response's example, without encoding anything anew; None where that has
+        another question or other passages."""
+        if any(getattr(self.example, name) != getattr(example, name) for name in SAME_PROMPT):
+            return None
+        prompt = copy(self)
+        prompt.example = example
+        return prompt
 
     def part(self, response: str = "", *, growing: bool = False) -> _Part:
         """Return what a response is judged by. While it is `growing`, that stays the same as long as it has
@@ -515,11 +527,12 @@ class Detector:
         self, examples: Sequence[Example], model: Model | None, **options: Any
     ) -> Iterator[_Examined | Exception]:
         order, done = iter(_grouped_by_prompt(examples)), dict[int, _Examined | Exception]()
+        prompt: Prompt | None = None
         for turn in range(len(examples)):
             while turn not in done:
                 example = examples[number := next(order)]
                 try:
-                    prompt = Prompt(self, example, self.truncation)
+                    prompt = (prompt and prompt.of(example)) or Prompt(self, example, self.truncation)
                     done[number] = self._examine(prompt, example.response, model, **options)
                 except Exception as error:
                     clear_frames(error.__traceback__)  # they would keep what memory ran out for

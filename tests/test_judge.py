@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,49 @@ def test_a_prompt_that_responses_share_is_read_once(plain: Detector, monkeypatch
     together = plain.judge_many([one, between, *others])
     assert [verdict.probability for verdict in together] == pytest.approx(alone, abs=1e-6)
     assert len(read) == 2
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_what_is_made_of_a_prompt_is_made_once_for_all_answers(
+    plain: Detector, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """By counts of work, which are the same on any machine: each answer costs its own tokens only."""
+    responses = ["Fish is good.", "Dish is good.", "Wish is good.", "Bish is good."][:count]
+    answers = [Example(QUESTION, PASSAGES, one, id=one) for one in responses]
+    encoded = [plain.reader.encode(one) for one in answers]
+    made = Counter[str]()
+
+    def counted(where: Any, name: str) -> None:
+        make = getattr(where, name)
+        monkeypatch.setattr(where, name, lambda *given, **more: made.update([name]) or make(*given, **more))
+
+    for where, name in ((Reader, "whole_prompt"), (judge, "premise_of"), (replay, "context_of")):
+        counted(where, name)
+    read = list[int]()
+    embeddings = plain.reader.model.get_input_embeddings()
+    hook = embeddings.register_forward_pre_hook(lambda _, given: read.append(given[0].numel()))
+    try:
+        verdicts = plain.judge_many(answers, evidence=False)
+    finally:
+        hook.remove()
+    assert [one.example for one in verdicts] == answers
+    assert made == {"whole_prompt": 1, "premise_of": 1, "context_of": 1}
+    assert read == [len(encoded[0].prompt_ids) - 1, *(1 + len(one.response_ids) for one in encoded)]
+    assert len({id(one.encoded.prompt_ids) for one in verdicts}) == 1, "answers hold copies of their prompt"
+
+
+def test_only_examples_of_one_prompt_share_it(plain: Detector) -> None:
+    """An empty passage is not in the prompt, and counts among the passages all the same."""
+    one = Example(QUESTION, PASSAGES, RESPONSE)
+    others = [
+        replace(one, passages=[*PASSAGES, ""], sources=()),
+        replace(one, generator="other"),
+        replace(one, question="", spans=one.spans[1:], prompt=one.prompt),
+    ]
+    for example, verdict in zip([one, *others], plain.judge_many([one, *others]), strict=True):
+        assert verdict.example is example
+        assert len(verdict.encoded.segment_names) == 2 + len(example.passages)
+        assert verdict.probability == pytest.approx(plain.judge(example).probability, abs=1e-6)
 
 
 def test_each_is_judged_in_order_and_an_error_stands_in_its_place(plain: Detector) -> None:

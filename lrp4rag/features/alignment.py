@@ -122,8 +122,9 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
     index, known, response = context.index, context.grams, encoded.response
     asked = np.array(index.similarities(context.asked))
     passage = np.array([place.passage for place in index.places])
-    count, alone = int(passage.max()) + 1, len(set(passage.tolist())) == 1
-    by_passage = np.array([asked[passage == k].max(initial=0.0) for k in range(count)])
+    alone = len(set(passage.tolist())) == 1
+    by_passage = _best_by_passage(asked, passage)
+    most_asked = by_passage.max() + _SMALL
     stems = [stem(normal(word.lower())) for *_, word in words]
     so_far = done[-1][0] if done else np.zeros(len(passage))
     for number, (start, end) in enumerate(encoded.sentences[len(done) :], len(done)):
@@ -141,11 +142,12 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
         own = context.stems[best]
         beside = frozenset().union(*(context.stems[n] for n in around))
         by_place = _best_by_passage(similarity, passage)
-        elsewhere = max((value for k, value in enumerate(by_place) if k != there), default=0.0)
         said = {stems[k] for k in inside}
         missing = len((own & _LIMIT) - said)
         added = len((said & _LIMIT) - beside)
         away = float(similarity[best] - by_place[home])
+        by_place[there] = 0.0
+        elsewhere = by_place.max()
         aligned = list[tuple[int, list[float]]]()
         for position, k in enumerate(inside):
             word, at = words[k][2], stems[k]
@@ -164,7 +166,7 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
                     0.0 if stopped else index.rarity(at),
                     float(similarity[best]),
                     float(elsewhere),
-                    float(by_passage[there] / (by_passage.max() + _SMALL)),
+                    float(by_passage[there] / most_asked),
                     alone,
                     (*before, at) not in known,
                     (at, *after) not in known,
@@ -187,4 +189,7 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
 
 
 def _best_by_passage(similarity: NDArray[np.float64], passage: NDArray[np.intp]) -> NDArray[np.float64]:
-    return np.array([similarity[passage == k].max(initial=0.0) for k in range(int(passage.max()) + 1)])
+    """Return the highest similarity of each passage's places, in one go: there can be thousands."""
+    best = np.zeros(int(passage.max()) + 1)
+    np.maximum.at(best, passage, similarity)
+    return best
