@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import harness, long_context, passes, precision, sharing, stream, verdict
+from lrp4rag.reader import Reader
 from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example
 
@@ -118,6 +119,17 @@ def test_cells_that_fail_and_exponents(error: Exception, monkeypatch: pytest.Mon
     assert [cell["error"] for cell in found["cells"]] == [*[None] * 3, *[str(error)] * 3, *[None] * 3]
     assert [fit["what"] for fit in found["exponents"]] == ["push", "pull"]
     assert [fit["exponent"] for fit in found["exponents"]] == pytest.approx([1.5, 1.5])
+
+
+def test_a_verdict_on_a_lengthened_prompt(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its passages fill the length that was asked for."""
+    monkeypatch.setattr(long_context, "load_examples", lambda path: [bridge_example(k) for k in range(2)])
+    monkeypatch.setattr(long_context, "load_reader", lambda **options: tiny_reader)
+    found = long_context.run_here(long_context.Cell("texts", 600, 1, None))
+    assert found["error"] is None
+    assert found["passages"] > 6
+    assert 0 < found["tokens_read"] <= 600
+    assert found["peak_bytes"] >= found["resident_bytes"] > 0
 
 
 def test_the_first_call_of_a_way_does_not_count() -> None:
