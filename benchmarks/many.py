@@ -39,7 +39,7 @@ def encoder(sizes: dict[str, Any]) -> Any:
     from transformers import ModernBertConfig, ModernBertForTokenClassification
 
     torch.manual_seed(0)
-    config = ModernBertConfig(num_labels=2, attn_implementation="sdpa", **sizes)
+    config = ModernBertConfig(**{"num_labels": 2, "attn_implementation": "sdpa", **sizes})
     model: Any = ModernBertForTokenClassification(config)
     return model.eval().requires_grad_(False)
 
