@@ -169,3 +169,22 @@ def peak_resident() -> int:
     if status.exists():
         return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+class ReaderCounter:
+    """Forward passes of a reader while it is open, and the tokens that these read."""
+
+    def __init__(self, reader: Any) -> None:
+        self._model, self.passes, self.tokens = reader.model, 0, 0
+
+    def __enter__(self) -> ReaderCounter:
+        embeddings = self._model.get_input_embeddings()
+        self._hook = embeddings.register_forward_pre_hook(self._count)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hook.remove()
+
+    def _count(self, module: object, given: tuple[Any, ...]) -> None:
+        self.passes += 1
+        self.tokens += given[0].numel()

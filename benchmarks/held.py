@@ -15,11 +15,11 @@ import click
 
 from benchmarks import command
 from benchmarks.command import Result, benchmark, count, listed
+from benchmarks.harness import ReaderCounter
 from benchmarks.service.client import examples
 from lrp4rag import Detector, Example
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader.comparer import EntailmentModel
-from lrp4rag.reader.reading import PromptReading
 
 
 def long_answers(number: int, joined: int) -> list[Example]:
@@ -36,20 +36,16 @@ def long_answers(number: int, joined: int) -> list[Example]:
 
 
 @contextmanager
-def counting() -> Iterator[Counter[str]]:
-    """Count what the reader and the comparer read."""
+def counting_pairs() -> Iterator[Counter[str]]:
+    """Count the pairs that the comparer reads."""
     done = Counter[str]()
-    go_on, entailments = PromptReading._go_on, EntailmentModel._entailments
-
-    def read(self: PromptReading, ids: Sequence[int], /, **options: Any) -> Any:
-        done["tokens"] += len(ids)
-        return go_on(self, ids, **options)
+    entailments = EntailmentModel._entailments
 
     def compared(self: EntailmentModel, pairs: Sequence[Any], asked: tuple[int, ...]) -> Any:
         done["pairs"] += len(pairs)
         return entailments(self, pairs, asked)
 
-    with patch.object(PromptReading, "_go_on", read), patch.object(EntailmentModel, "_entailments", compared):
+    with patch.object(EntailmentModel, "_entailments", compared):
         yield done
 
 
@@ -65,7 +61,7 @@ def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[
             [*stream.ready(str(one.response)), *stream.ready(None)]
             for stream, one in zip(streams, answers, strict=True)
         ]
-        with counting() as done:
+        with counting_pairs() as done, ReaderCounter(detector.reader) as reader:
             for turn in zip_longest(*ready):
                 taken = []
                 for stream, given in zip(streams, turn, strict=True):
@@ -74,6 +70,7 @@ def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[
                         taken.append(time.process_time() - started)
                         done["sentences"] += 1
                 seconds += [taken] if taken else []
+        done["tokens"] = reader.tokens
     return seconds, done
 
 

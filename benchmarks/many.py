@@ -15,10 +15,9 @@ import torch
 
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, gigabytes, table
-from benchmarks.harness import forget_peak, peak_resident, ratio
+from benchmarks.harness import ReaderCounter, forget_peak, peak_resident, ratio
 from lrp4rag import Detector, Example
 from lrp4rag.data import load_examples
-from lrp4rag.reader import Reader
 from lrp4rag.training.sets import EVERYDAY
 
 TEXT = "text"
@@ -59,25 +58,6 @@ def seconds(call: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-class Counter:
-    """Forward passes of a reader while it is open, and the tokens that these read."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._model, self.passes, self.tokens = reader.model, 0, 0
-
-    def __enter__(self) -> Counter:
-        embeddings = self._model.get_input_embeddings()
-        self._hook = embeddings.register_forward_pre_hook(self._count)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._hook.remove()
-
-    def _count(self, module: object, given: tuple[Any, ...]) -> None:
-        self.passes += 1
-        self.tokens += given[0].numel()
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """What judging answers took: processor seconds, what the reader did, and peak memory in each half."""
@@ -92,7 +72,7 @@ class Work:
 def judge(detector: Detector, rows: Sequence[Example]) -> Work:
     """Judge answers without evidence, each verdict let go before the next, as `analyse` does."""
     half, peaks, taken = len(rows) // 2, list[int](), 0.0
-    with Counter(detector.reader) as counter:
+    with ReaderCounter(detector.reader) as counter:
         forget_peak()
         verdicts = detector.judge_each(rows, evidence=False)
         for number in range(1, len(rows) + 1):

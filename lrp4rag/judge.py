@@ -34,7 +34,7 @@ from lrp4rag.classifiers.verdict import (
     with_premise,
 )
 from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
-from lrp4rag.example import Example, Span
+from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context
 from lrp4rag.features.excerpt import Excerpt, LongPrompt
 from lrp4rag.features.growing import Growing
@@ -66,8 +66,6 @@ OF_CARD = "default"
 EXCERPT, NEEDED = 0.7, 0.95
 """Tokens of an excerpt, as a share of the longest prompt that is read whole; and of one that a long response
 needs."""
-SAME_PROMPT = ("prompt", "spans", "question", "passages")
-"""What examples of one prompt have in common."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -195,7 +193,7 @@ class Prompt:
     def of(self, example: Example) -> Prompt | None:
         """Return it for another response's example, without encoding anything anew; None where that has
         another question or other passages."""
-        if any(getattr(self.example, name) != getattr(example, name) for name in SAME_PROMPT):
+        if _prompt_key(self.example) != _prompt_key(example):
             return None
         prompt = copy(self)
         prompt.example = example
@@ -420,7 +418,7 @@ class Detector:
         """Return the index of a prompt that is read in excerpts, made once for responses that follow each
         other; `encoded` is the prompt whole."""
         long = self._long
-        if long is None or (long.example.prompt, long.example.spans) != (example.prompt, example.spans):
+        if long is None or _prompt_key(long.example) != _prompt_key(example):
             self._long = long = LongPrompt(example, encoded)
         return long
 
@@ -852,11 +850,16 @@ def analyse(
         return judge.analyse(example, **options)
 
 
+def _prompt_key(example: Example) -> tuple[object, ...]:
+    """Return what examples of one prompt have in common."""
+    return example.prompt, tuple(example.spans), example.question, tuple(example.passages)
+
+
 def _grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
     """The examples' numbers: those of one prompt one after the other, and the prompt seen first is first."""
-    groups: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for number, example in enumerate(examples):
-        groups.setdefault((example.prompt, tuple(example.spans)), []).append(number)
+        groups.setdefault(_prompt_key(example), []).append(number)
     return [number for group in groups.values() for number in group]
 
 

@@ -77,8 +77,7 @@ def pull_evidence(flow: Flow, judgement: Judgement, tokenizer: Any) -> Pulled:
     assert encoded is not None
     contradictions = [one for number in suspect for one in judgement.contradictions_in(number)]
     sentences = suspect if judgement.relevance is None else []
-    spans = [judgement.spans[number] for number in sentences]
-    weights = span_weights(encoded, spans) if spans else torch.zeros(0, len(encoded.response_ids)).double()
+    weights = span_weights(encoded, [judgement.spans[number] for number in sentences])
     tokens, target = _exchanged(encoded, contradictions, tokenizer)
     parts = segment_weights(encoded)[FIRST_PASSAGE:]
     parts = torch.cat([torch.ones_like(parts[:1]), parts])
@@ -88,7 +87,7 @@ def pull_evidence(flow: Flow, judgement: Judgement, tokenizer: Any) -> Pulled:
         exchanged = -contrast[:, list(tokens.values())].T
     else:
         rows = exchanged = torch.zeros(0, len(parts)).double()
-        if spans:
+        if sentences:
             rows = flow.pull(encoded, weights).double().cpu() @ parts.T
         if tokens:
             chosen = torch.zeros(len(tokens), len(encoded.response_ids))

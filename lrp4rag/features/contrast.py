@@ -26,7 +26,7 @@ from lrp4rag.claims.written import as_written, number_of
 from lrp4rag.features.growing import Growing, of_each
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
-from lrp4rag.reader.reading import Branch, PromptReading
+from lrp4rag.reader.reading import Branch, PromptReading, common_length
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import words_of
 
@@ -283,7 +283,7 @@ def _with_other(
     """Tokens and offsets of the response up to `until`, with another text between `start` and `end`, and how
     many are as before. All of it is cut into tokens: a tokenizer may join a value with what stands before
     it."""
-    response, known = encoded.response, encoded.response_ids
+    response = encoded.response
     with lock_of(tokenizer):
         found = tokenizer(
             response[:start] + other + response[end:until],
@@ -292,10 +292,7 @@ def _with_other(
             return_offsets_mapping=True,
             verbose=False,
         )
-    ids, first = found["input_ids"], 0
-    while first < min(len(ids), len(known)) and ids[first] == known[first]:
-        first += 1
-    return first, found
+    return common_length(found["input_ids"], encoded.response_ids), found
 
 
 @dataclass(frozen=True, slots=True)

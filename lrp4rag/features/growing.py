@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from lrp4rag.reader.encoding import Encoded
+from lrp4rag.reader.reading import common_length
 
 T = TypeVar("T")
 Make = Callable[[Sequence[T]], Iterable[T]]
@@ -54,10 +55,8 @@ def of_each(growing: Growing | None, encoded: Encoded, name: str, make: Make[T])
 
 def _shared(before: Encoded, after: Encoded) -> int:
     """Return how many sentences two responses begin with alike, in text and in tokens."""
-    tokens = list(zip(before.response_ids, before.response_offsets, strict=True))
-    others = zip(after.response_ids, after.response_offsets, strict=True)
-    pairs = enumerate(zip(tokens, others, strict=False))
-    same = next((k for k, (one, other) in pairs if one != other), min(len(tokens), len(after.response_ids)))
+    tokens = (list(zip(each.response_ids, each.response_offsets, strict=True)) for each in (before, after))
+    same = common_length(*tokens)
     starts = [[start for start, _ in one.response_offsets] for one in (before, after)]
     count = 0
     for span, other in zip(before.sentences, after.sentences, strict=False):

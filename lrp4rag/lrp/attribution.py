@@ -121,7 +121,7 @@ def own_weights(encoded: Encoded) -> Tensor:
 def span_weights(encoded: Encoded, spans: Sequence[tuple[int, int]]) -> Tensor:
     """One cotangent per character span of the response (spans, t): the mean over its tokens."""
     rows = [tokens_in(encoded.response_offsets, [span]) for span in spans]
-    weights = torch.from_numpy(np.stack(rows)).double()
+    weights = torch.from_numpy(np.array(rows, dtype=bool).reshape(-1, len(encoded.response_ids))).double()
     return weights / weights.sum(1, keepdim=True).clamp(min=1)
 
 

@@ -117,7 +117,7 @@ class PromptReading:
         if not response_ids:
             raise InputError("the response has no tokens", field="response")
         given, before = tuple(response_ids), self._reading
-        known = _shared(self._response, given) if before is not None else 0
+        known = common_length(self._response, given) if before is not None else 0
         self._reading = None  # a pass that fails leaves a cache of which nothing is known
         self._scored = {one: found for one, found in self._scored.items() if one.start <= known}
         self._crop(len(self._prompt) + known if known else len(self._prompt) - 1)
@@ -240,8 +240,8 @@ _FAR = 50.0
 _NOTHING: Array = np.zeros(0, dtype=np.float32)
 
 
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common prefix of two responses, in tokens."""
+def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return the length of the common prefix of two sequences, such as the tokens of two responses."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
 

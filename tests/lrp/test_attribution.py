@@ -115,6 +115,7 @@ def test_span_weights_are_means_over_the_tokens_of_a_span(encoded: Encoded) -> N
     text = encoded.response
     year = (text.index("1900"), text.index("1900") + 4)
     weights = span_weights(encoded, [(0, len(text)), year, (0, 1), (0, 0)]).numpy()
+    assert span_weights(encoded, []).shape == (0, len(encoded.response_ids))
     assert weights.shape == (4, len(encoded.response_ids))
     np.testing.assert_allclose(weights.sum(1), [1, 1, 1, 0])
     np.testing.assert_allclose(weights[0], 1 / len(encoded.response_ids))
