@@ -107,8 +107,10 @@ class PlainReplay:
         """Its prompt, read now unless it is remembered, and what responses to it are compared with."""
         found = self._remembered(_key(encoded), growing)
         if found is None:
+            mine = (one for one in self._readings if growing is not None and one.user() is growing)
+            before = next((one.reading for one in mine), None)  # another excerpt of a long prompt
             self._make_room(0)  # before the next one is made: two prompts need not fit into memory
-            reading = PromptReading(self._reader, encoded, state_layers(self._reader))
+            reading = PromptReading(self._reader, encoded, state_layers(self._reader), before)
             found = _Remembered(_key(encoded), reading, context_of(encoded))
         found.user = _nobody if growing is None else ref(growing)
         self._readings.append(found)

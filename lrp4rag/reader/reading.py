@@ -68,13 +68,19 @@ class PromptReading:
     `layers` are the layers whose states are kept, counted from 0; the last one's are before the final norm.
     """
 
-    def __init__(self, reader: Reader, encoded: Encoded, layers: Sequence[int]) -> None:
-        """Raises `InputError` for an empty prompt."""
+    def __init__(
+        self, reader: Reader, encoded: Encoded, layers: Sequence[int], after: PromptReading | None = None
+    ) -> None:
+        """Where the prompt begins like that of `after`, this beginning is not read again. Raises `InputError`
+        for an empty prompt."""
         if not encoded.prompt_ids:
             raise InputError("the prompt has no tokens")
         self._model, self._prompt, self._layers = reader.model, encoded.prompt_ids, tuple(layers)
         self._device = input_device(self._model)
-        self._cache = DynamicCache()  # every layer keeps all keys: branches see far back
+        known = 0 if after is None else common_length(after._prompt, self._prompt[:-1])
+        # Every layer of it keeps all keys: branches see far back.
+        self._cache = after._copied_cache() if after is not None and known else DynamicCache()
+        self._crop(known)
         self._response: tuple[int, ...] = ()
         self._reading: Reading | None = None
         self._final: list[Tensor] = []
@@ -83,9 +89,9 @@ class PromptReading:
         pairs = zip(self._prompt, encoded.segments, strict=True)
         in_passages = sorted({token for token, segment in pairs if segment >= FIRST_PASSAGE})
         self._in_passages = torch.tensor(in_passages, device=self._device, dtype=torch.long)
-        if len(self._prompt) > 1:  # the last token is read with the response
+        if len(self._prompt) > known + 1:  # the last token is read with the response
             with torch.no_grad():
-                self._go_on(self._prompt[:-1], logits_to_keep=1)
+                self._go_on(self._prompt[known:-1], logits_to_keep=1)
 
     @property
     def lock(self) -> threading.RLock:
@@ -100,11 +106,15 @@ class PromptReading:
 
     def copied(self) -> PromptReading:
         """Return the same prompt for another response; it is not read again."""
-        other, other._cache = copy(self), copy(self._cache)
-        other._cache.layers = [copy(layer) for layer in self._cache.layers]  # which never change in place
+        other, other._cache = copy(self), self._copied_cache()
         other._crop(len(self._prompt) - 1)
         other._response, other._reading, other._final, other._scored = (), None, [], {}
         return other
+
+    def _copied_cache(self) -> DynamicCache:
+        copied = copy(self._cache)
+        copied.layers = [copy(layer) for layer in self._cache.layers]  # whose tensors never change in place
+        return copied
 
     @locked
     @torch.no_grad()

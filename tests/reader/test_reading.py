@@ -167,6 +167,26 @@ def test_a_copy_reads_another_response_beside() -> None:
     assert_same(prompt.read([*ids, last]), prompt_reading("llama", example).read([*ids, last]))
 
 
+@families
+@pytest.mark.parametrize("shared", [0, 3, WINDOW + 2])
+def test_another_prompt_is_read_from_where_it_differs(name: str, shared: int) -> None:
+    first, second = encoded(WINDOW + 6, 9), encoded(WINDOW + 4, 5, seed=1)
+    second = replace(second, prompt_ids=(*first.prompt_ids[:shared], *second.prompt_ids[shared:]))
+    before = prompt_reading(name, first)
+    before.read(first.response_ids)
+    model = model_of(name)
+    read: list[int] = []
+    hook = model.register_forward_pre_hook(lambda _, given: read.append(given[0].shape[1]))
+    after = PromptReading(Reader(model, None, None), second, before._layers, before)
+    hook.remove()
+    assert read == [len(second.prompt_ids) - 1 - shared]
+    alone = prompt_reading(name, second)
+    assert_same(after.read(second.response_ids), alone.read(second.response_ids))
+    close(after.branches([Branch(1, (3, 1))]), alone.branches([Branch(1, (3, 1))]))
+    ids = first.response_ids[:4]
+    assert_same(before.read(ids), prompt_reading(name, first).read(ids))
+
+
 def test_its_bytes_are_keys_values_and_one_row_of_logits_for_each_token() -> None:
     example = encoded(11, 9)
     prompt = prompt_reading("llama", example)
