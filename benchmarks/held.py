@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any
 from unittest.mock import patch
 
 import click
+import numpy as np
 
 from benchmarks import command
 from benchmarks.command import Result, benchmark, count, listed
@@ -91,12 +92,21 @@ def main(joined: int, clients: tuple[int, ...], dtype: str) -> Result:
     streamed(detector, long_answers(1, 1))  # the first pass is slower
     result = dict[str, Any]()
     for number in clients:
-        seconds, done = streamed(detector, answers[:number])
+        waits, seconds, done = list[float](), list[list[float]](), Counter[str]()
+        for k in range(0, len(answers), number):
+            taken, counted = streamed(detector, answers[k : k + number])
+            seconds += [[] for _ in taken[len(seconds) :]]
+            for before, after in zip(seconds, taken, strict=False):
+                before += after
+            done += counted
+            waits += [wait for some in taken for wait in accumulate(some)]
         of_each = [one for taken in seconds for one in taken]
         third = max(len(seconds) // 3, 1)
         first, last = (
             statistics.mean(map(statistics.mean, some)) for some in (seconds[:third], seconds[-third:])
         )
+        for share in (50, 95):
+            result[f"p{share}_{number}"] = float(np.percentile(waits, share))
         result[f"seconds_{number}"] = statistics.mean(of_each)
         result[f"last_over_first_{number}"] = last / first
         for name in ("sentences", "tokens", "pairs"):
