@@ -96,8 +96,8 @@ def main(joined: int, clients: tuple[int, ...], dtype: str) -> Result:
         for k in range(0, len(answers), number):
             taken, counted = streamed(detector, answers[k : k + number])
             seconds += [[] for _ in taken[len(seconds) :]]
-            for before, after in zip(seconds, taken, strict=False):
-                before += after
+            for turn, some in enumerate(taken):
+                seconds[turn] += some
             done += counted
             waits += [wait for some in taken for wait in accumulate(some)]
         of_each = [one for taken in seconds for one in taken]
