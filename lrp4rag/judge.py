@@ -17,11 +17,14 @@ from traceback import clear_frames
 from typing import Any, Literal, Self, TypeVar
 
 from lrp4rag import __version__
+from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed
+from lrp4rag.claims.counterclaims import CounterClaim, counter_claims
 from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
+from lrp4rag.classifiers.countered import with_counter_claim
 from lrp4rag.classifiers.model import Model, detector_beside
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
 from lrp4rag.classifiers.verdict import (
@@ -60,6 +63,7 @@ from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
 P = TypeVar("P", Contradiction, Difference)
+Judged = tuple[CounterClaim, float | None]
 
 OF_CARD = "default"
 """The reader that a detector was trained with."""
@@ -604,7 +608,7 @@ class Detector:
                 part = prompt.part(text, growing=growing is not None)
                 encoded = part.encode(text)
             with _timed(seconds, "read" if self.plain else "push"):
-                record = self._read(encoded, keep=rows, growing=growing)
+                record = self._read(encoded, keep=rows, growing=growing or Growing())
                 record = replace(record, generator=None if generated else example.generator)
                 record = record if model is None else model.record_of(record)
             with _timed(seconds, "classify"):
@@ -666,11 +670,48 @@ class Detector:
                 replace(self._supposing(encoded, growing=growing), generator=record.generator)
             )
             assessment = with_premise(assessment, after, sentences, record.encoded)
+        if self.plain:
+            assessment = self._countered(part, record, model, assessment)
         return replace(
             assessment,
             contradictions=part.placed(assessment.contradictions),
             differences=part.placed(assessment.differences),
         )
+
+    def _countered(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
+        """What the model says of a response, with the counter-claims of sentences that are not suspect
+        without."""
+        claims, threshold = assessment.claims, model.card.threshold
+        response, passages = record.encoded.response, record.context.passages
+        if claims is None or threshold is None or record.growing is None:
+            return assessment
+
+        def further(known: Sequence[tuple[Judged, ...]]) -> Iterator[tuple[Judged, ...]]:
+            """Yield the counter-claims of further sentences, each with its own probability."""
+            for number, sentence in enumerate(record.compared[len(known) :], start=len(known)):
+                stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
+                yield tuple(
+                    (counter, self._probability(part, record, model, sentence, counter))
+                    for counter in (counter_claims(response, passages, sentence) if stated else ())
+                )
+
+        for number, judged in enumerate(record.of_each("counter-claims", further)):
+            for counter, probability in judged:
+                assessment = with_counter_claim(
+                    assessment, number, counter, probability, threshold, response, passages
+                )
+        return assessment
+
+    def _probability(
+        self, part: _Part, record: Record, model: Model, sentence: Compared, counter: CounterClaim
+    ) -> float | None:
+        """Return that of a counter-claim in the place of its sentence; None where it is no sentence."""
+        encoded = part.encode(record.encoded.response[: sentence.start] + counter.words)
+        growing = record.growing and record.growing.copied()
+        after = model.assess(replace(self._plain(encoded, growing=growing), generator=record.generator))
+        if after.claims is None or encoded.sentences[-1][0] != sentence.start:
+            return None
+        return float(after.claims.probabilities[-1])
 
     def _gather(
         self,

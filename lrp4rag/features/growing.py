@@ -29,6 +29,13 @@ class Growing:
         """The same of the response after another question (see `Premise`)."""
         return Growing()
 
+    def copied(self) -> Growing:
+        """Return the same response, which goes on otherwise."""
+        other = Growing()
+        other._encoded, other._context = self._encoded, self._context
+        other._results = {name: [*results] for name, results in self._results.items()}
+        return other
+
     def go_on(self, encoded: Encoded, context: object) -> None:
         """Go on with a response, and forget what it does not share with the one before: its last sentences,
         or all where it is compared with another `context`."""

@@ -1,0 +1,107 @@
+"""Counter-claims: a sentence as the passages that deny it would have it.
+
+"It may be used for more than 7 days" becomes "It may not be …" where a passage says "must not be used". Who
+judges both can tell which one the passages support: that is easier than to judge one alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lrp4rag.claims.answer import Compared
+from lrp4rag.claims.grounds import Counterpart
+from lrp4rag.claims.lexicon import base, relation
+from lrp4rag.claims.signed import signed_clauses
+from lrp4rag.claims.verbs import finite_verbs
+from lrp4rag.claims.words import stem, word_set
+
+LEAST = 0.3
+"""How sure a denial is (see `Counterpart`) that is worth a counter-claim, at least."""
+MOST = 2
+"""Counter-claims of a sentence, at most."""
+_NOT_IN_PLACE = word_set("only every each all any both no none not nothing nobody")
+"""What these deny depends on more than the word in whose place they would be put."""
+_AUXILIARY = (
+    r"\b(?:is|are|was|were|has|have|had|may|must|can|will|shall|should|would|could|might|do|does|did)\b"
+)
+_DENIALS: tuple[tuple[str, str], ...] = (
+    (r"\bcannot\b", "can"),
+    (r"\b(c)an['\u2019]t\b", r"\1an"),
+    (r"\b(w)on['\u2019]t\b", r"\1ill"),
+    (r"\b(?:do|does|did)(?: not|n['\u2019]t) ", ""),
+    (r"\bneed(?: not|n['\u2019]t)\b", "must"),
+    (r"\bmust(?: not|n['\u2019]t)\b", "may"),
+    (r"\b(\w+)n['\u2019]t\b", r"\1"),
+    (r"\b(?:not|never|no longer) ", ""),
+    (r"\bwithout\b", "with"),
+    (r"\bno ", "a "),
+)
+"""Denials, and what takes their place where nothing is denied; the first that fits."""
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|[,;]")
+
+
+@dataclass(frozen=True, slots=True)
+class CounterClaim:
+    """A sentence in other `words`: as the place of the passages has it that `denial` names."""
+
+    words: str
+    denial: Counterpart
+
+
+def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> list[CounterClaim]:
+    """Return what a sentence of a text would be if it said what the passages say; those of the surest
+    denials, each wording once."""
+    found: dict[str, CounterClaim] = {}
+    for denial in sentence.denials:
+        if denial.weight < LEAST or len(found) == MOST:
+            break
+        for words in _turned(text, passages, sentence, denial):
+            if words != text[sentence.start : sentence.end]:
+                found.setdefault(words, CounterClaim(words, denial))
+    return list(found.values())
+
+
+def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Counterpart) -> Iterator[str]:
+    """Yield the sentence with the denied word's clause turned, or with the passage's word in its place."""
+    own = text[denial.start : denial.end]
+    other = passages[denial.passage][denial.passage_start : denial.passage_end]
+    before, after = text[sentence.start : denial.start], text[denial.end : sentence.end]
+    first, second = own.lower(), other.lower()
+    if stem(first) != stem(second) and relation(base(first), base(second)) not in ("same", "synonym"):
+        if not {first, second} & _NOT_IN_PLACE:
+            yield before + (other[:1].upper() + other[1:] if own[:1].isupper() else other) + after
+        return
+    for clause in signed_clauses(text, sentence.start, sentence.end):
+        if clause.start <= denial.start < clause.end:
+            begun, rest = text[sentence.start : clause.start], text[clause.end : sentence.end]
+            turned = _with_other_sign(text[clause.start : clause.end], denial.start - clause.start)
+            if turned is not None:
+                yield begun + turned + rest
+
+
+def _with_other_sign(clause: str, at: int) -> str | None:
+    """Return a clause without its denial, or with one; None where it has no verb. Of several the nearest one
+    before character `at` is turned, else the first one after it."""
+
+    def nearest(starts: Sequence[int]) -> int | None:
+        return min(starts, key=lambda start: (start > at, abs(start - at)), default=None)
+
+    denials = dict[int, tuple[int, str]]()
+    for pattern, instead in _DENIALS:
+        for found in re.finditer(pattern, clause, re.IGNORECASE):
+            if not any(start < found.end() and found.start() < end for start, (end, _) in denials.items()):
+                denials[found.start()] = found.end(), found.expand(instead)
+    if (start := nearest([*denials])) is not None:
+        end, plain = denials[start]
+        return clause[:start] + plain + clause[end:]
+    auxiliaries = {one.start(): one.end() for one in re.finditer(_AUXILIARY, clause, re.IGNORECASE)}
+    if (start := nearest([*auxiliaries])) is not None:
+        verb = clause[start : auxiliaries[start]]
+        end = auxiliaries[start]
+        return clause[:end] + ("not" if verb.lower() == "can" else " not") + clause[end:]
+    words = list(_WORD.finditer(clause))
+    finite = finite_verbs([word[0].lower() for word in words])
+    start = nearest([word.start() for word, is_verb in zip(words, finite, strict=True) if is_verb])
+    return None if start is None else f"{clause[:start]}never {clause[start:]}"

@@ -1,0 +1,46 @@
+"""Sentences that passages support less than their counter-claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scipy.special import expit, logit
+
+from lrp4rag.claims.counterclaims import CounterClaim
+from lrp4rag.classifiers.contradiction import denied
+from lrp4rag.classifiers.verdict import Assessment
+
+MARGIN = 1.0
+"""By how much, in log odds, a counter-claim must be the better supported one for its sentence to be
+contradicted."""
+
+
+def with_counter_claim(
+    assessment: Assessment,
+    number: int,
+    counter: CounterClaim,
+    other: float | None,
+    threshold: float,
+    response: str,
+    passages: Sequence[str],
+) -> Assessment:
+    """Return the assessment of a response, whose sentence `number` is as suspect as its counter-claim is
+    better supported: this has the probability `other` (None: not known) in its place. From `MARGIN` on the
+    sentence is flagged at the `threshold`, and contradicted."""
+    claims = assessment.claims
+    if claims is None or other is None:
+        return assessment
+    margin = float(logit(claims.probabilities[number]) - logit(other))
+    if not margin >= MARGIN:
+        return assessment
+    probabilities = claims.probabilities.copy()
+    probabilities[number] = max(probabilities[number], expit(logit(threshold) + margin - MARGIN))
+    named = denied(response, passages, counter.denial)
+    others = [one for one in assessment.contradictions if not one.start <= named.start < one.end]
+    return replace(
+        assessment,
+        probability=max(assessment.probability or 0.0, float(probabilities[number])),
+        claims=replace(claims, probabilities=probabilities),
+        contradictions=tuple(sorted((*others, named), key=lambda one: one.start)),
+    )

@@ -1,0 +1,87 @@
+"""Sentences as the passages that deny them would have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag.claims.answer import Passages, compare_answer
+from lrp4rag.claims.counterclaims import MOST, counter_claims
+from lrp4rag.util.sentences import sentences_in
+
+
+def wordings(passage: str, text: str) -> list[str]:
+    """Those of all sentences of a text."""
+    passages = Passages("", [passage])
+    compared = compare_answer(passages, text, list(sentences_in(text)))
+    return [one.words for each in compared for one in counter_claims(text, [passage], each)]
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim", "counter"),
+    [
+        (
+            "The spray must not be used for more than 7 days.",
+            "It may be used for more than 7 days.",
+            "It may not be used for more than 7 days.",
+        ),
+        ("Children may be given the syrup.", "Children may not be given the syrup.", "Children may be"),
+        (
+            "Unused days can be carried over.",
+            "Unused days can't be carried over.",
+            "Unused days can be carried",
+        ),
+        (
+            "Unused days cannot be carried over.",
+            "Unused days can be carried over.",
+            "Unused days cannot be carried over.",
+        ),
+        (
+            "Cash advances bear interest.",
+            "Cash advances never bear interest.",
+            "Cash advances bear interest.",
+        ),
+        ("Dogs must wear a lead.", "Dogs need not wear a lead.", "Dogs must wear a lead."),
+        ("Changes are not possible.", "Changes are possible.", "Changes are not possible."),
+        ("The tank was never emptied.", "The tank was emptied.", "The tank was not emptied."),
+        ("Trainees are excluded.", "Trainees are included.", "Trainees are excluded."),
+        (
+            "Bring the mower inside before the first frost.",
+            "Bring the mower inside after the first frost.",
+            "Bring the mower inside before the first frost.",
+        ),
+        (
+            "Soldiers had to hand in all arms.",
+            "Soldiers did not have to hand in arms.",
+            "Soldiers have to hand",
+        ),
+    ],
+)
+def test_a_denied_sentence_says_what_the_passage_says(passage: str, claim: str, counter: str) -> None:
+    found = wordings(f"{passage} Bags travel free of charge, and tickets cost 5 euros.", claim)
+    assert any(words.startswith(counter) for words in found), found
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("Changes are not possible.", "Changes are not possible."),
+        ("Changes are possible until noon.", "Changes are possible."),
+        ("The tower is 31 metres tall.", "It was built by Ada Penhale."),
+        ("", "Changes are possible."),
+    ],
+)
+def test_what_nothing_denies_has_no_counter_claim(passage: str, claim: str) -> None:
+    assert wordings(passage, claim) == []
+
+
+def test_the_rest_of_the_response_stays() -> None:
+    text = "Bags travel free. Dogs are allowed, and bicycles cost 15 euros."
+    (words,) = wordings("Dogs are not allowed. Bicycles cost 15 euros. Bags travel free.", text)
+    assert words == "Dogs are not allowed, and bicycles cost 15 euros."
+
+
+def test_there_are_few_of_them() -> None:
+    passage = "Dogs, cats, birds, mice and fish are not allowed, never fed, not washed and not sold."
+    assert (
+        len(wordings(passage, "Dogs are allowed, birds are fed, mice are washed and fish are sold.")) <= MOST
+    )

@@ -1,0 +1,149 @@
+"""A sentence that passages support less than its counter-claim is contradicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from lrp4rag import Detector
+from lrp4rag.claims.counterclaims import CounterClaim
+from lrp4rag.claims.grounds import Counterpart
+from lrp4rag.classifiers.countered import MARGIN, with_counter_claim
+from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction
+from lrp4rag.features.growing import Growing
+from lrp4rag.reader import Reader
+from lrp4rag.reader.reading import PromptReading
+from lrp4rag.streaming import verdict_of
+from tests.cli.plain_detector import plain_detector
+
+PASSAGES = ("Dogs are not allowed on the train, bicycles are.", "Bags travel free of charge.")
+RESPONSE = "Bags travel free. Dogs are allowed on the train. The train leaves at noon."
+THRESHOLD = 0.7
+ALLOWED = RESPONSE.index("allowed")
+COUNTER = CounterClaim(
+    "Dogs are not allowed on the train.", Counterpart(ALLOWED, ALLOWED + 7, 0, 13, 20, 0.5)
+)
+
+
+def assessment(*probabilities: float, known: tuple[Contradiction, ...] = ()) -> Assessment:
+    claims = Claims(np.array(probabilities), ("a claim",) * len(probabilities))
+    return Assessment(max(probabilities), claims=claims, contradictions=known)
+
+
+def countered(found: Assessment, other: float | None) -> Assessment:
+    return with_counter_claim(found, 1, COUNTER, other, THRESHOLD, RESPONSE, PASSAGES)
+
+
+@pytest.mark.parametrize("above", [0.0, 0.5, 3.0])
+def test_from_the_margin_on_it_is_flagged(above: float) -> None:
+    found = countered(assessment(0.2, 0.4, 0.3), float(expit(logit(0.4) - MARGIN - above - 1e-9)))
+    assert found.claims is not None
+    np.testing.assert_allclose(found.claims.probabilities, [0.2, expit(logit(THRESHOLD) + above), 0.3])
+    assert found.probability == found.claims.probabilities[1]
+    (one,) = found.contradictions
+    assert (one.text, one.instead) == ("Dogs are allowed on the train", "Dogs are not allowed on the train")
+    assert RESPONSE[one.start : one.end] == one.text
+    assert PASSAGES[0][one.passage_start : one.passage_end] == one.instead
+
+
+def test_what_is_more_suspect_and_what_was_named_stays() -> None:
+    named = Contradiction(0, 4, "Bags", "bag", 1, 0, 4, 1.0)
+    found = countered(assessment(0.2, 0.6, 0.95, known=(named,)), 0.3)
+    assert found.probability == 0.95
+    assert found.contradictions[0] == named
+    assert len(found.contradictions) == 2
+    assert found.contradictions == countered(found, 0.01).contradictions, "a clause is named once"
+
+
+@pytest.mark.parametrize("other", [None, 0.4, 0.9, float(expit(logit(0.4) - MARGIN + 1e-6))])
+def test_below_the_margin_nothing_changes(other: float | None) -> None:
+    before = assessment(0.2, 0.4, 0.3)
+    assert countered(before, other) is before
+
+
+def test_a_model_that_judges_no_sentences_has_none() -> None:
+    before = Assessment(0.4)
+    assert countered(before, 0.01) is before
+
+
+@pytest.fixture
+def detector(tiny_reader: Reader) -> Detector:
+    model = plain_detector(tiny_reader)
+    strict = replace(model, card=model.card.model_copy(update={"threshold": 1 - 1e-9}))
+    return Detector(strict, tiny_reader, prompt_bytes=2**24)
+
+
+def test_a_counter_claim_is_judged_as_if_it_were_written(
+    detector: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of it the reader reads what differs, and nothing of what follows."""
+    found: list[float | None] = []
+    judged = Detector._probability
+
+    def kept(self: Detector, *given: Any) -> float | None:
+        found.append(judged(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(Detector, "_probability", kept)
+    read: list[int] = []
+    go_on = PromptReading._go_on
+
+    def counted(self: PromptReading, ids: Any, /, **options: Any) -> Any:
+        read.append(len(ids))
+        return go_on(self, ids, **options)
+
+    monkeypatch.setattr(PromptReading, "_go_on", counted)
+    with detector:
+        detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
+        spent = sum(read)
+        assert len(found) == 1
+        start = RESPONSE.index("Dogs")
+        cut = RESPONSE[:start] + COUNTER.words
+        alone = detector.judge("Are dogs allowed?", PASSAGES, cut)
+    assert found[0] == pytest.approx(alone.sentences[-1].probability, abs=1e-5)
+    with Detector(detector.model, detector.reader) as other:
+        read.clear()
+        monkeypatch.setattr(Detector, "_countered", lambda *given: given[-1])
+        other.judge("Are dogs allowed?", PASSAGES, RESPONSE)
+    assert spent - sum(read) < 2 * len(COUNTER.words), "its own tokens, and its values' alternatives"
+
+
+def test_a_stream_asks_for_it_once(detector: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def better(*given: Any) -> float:
+        asked.append(given[-1].words)
+        return 1e-9
+
+    monkeypatch.setattr(Detector, "_probability", better)
+    with detector:
+        whole = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
+        assert asked == [COUNTER.words]
+        reading = detector.reading("Are dogs allowed?", PASSAGES)
+        pieces = [*reading.feed(RESPONSE), *reading.end()]
+    assert asked == [COUNTER.words] * 2
+    streamed = verdict_of(pieces, whole.threshold)
+    assert streamed is not None
+    assert [one.status for one in streamed.sentences] == [one.status for one in whole.sentences]
+    assert whole.sentences[1].status == "contradicted"
+    assert whole.hallucinated
+    assert "Dogs are not allowed on the train" in [one.instead for one in whole.contradictions]
+
+
+def test_a_copy_of_what_grows_goes_on_by_itself(tiny_reader: Reader) -> None:
+    first, made = Growing(), list[int]()
+    encoded = object()
+    first._encoded = encoded  # type: ignore[assignment]
+
+    def more(known: Any) -> list[int]:
+        made.append(len(known))
+        return [1]
+
+    assert first.of_each(encoded, "name", more) == [1]  # type: ignore[arg-type]
+    other = first.copied()
+    assert other.of_each(encoded, "name", lambda known: [2]) == [1, 2]  # type: ignore[arg-type]
+    assert first._results == {"name": [1]}
