@@ -40,9 +40,10 @@ from benchmarks.service.server import (
     recorded,
     started,
 )
-from benchmarks.service.streams import POLICY, WITHHELD, Records, content_of, leaked, says_nothing
+from benchmarks.service.streams import POLICY, Records, content_of, leaked, says_nothing
 from benchmarks.service.upstream import MISDEEDS, Upstream, Writer
 from lrp4rag.example import Example
+from lrp4rag.guard.policy import WITHHELD
 
 FULL, DEAD = "disk full", "dead"
 KINDS = (READER, READ_ONLY, FULL, DEAD, *MISDEEDS)

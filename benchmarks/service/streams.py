@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.service.client import Seen
-from lrp4rag.guard.policy.policy import Texts
+from lrp4rag.guard.policy.policy import WITHHELD, Texts
 
 TEXTS = {name: f"<{name}>" for name in Texts.model_fields}
 """What the policy of a benchmark says: all other text is the answer's, or should not come."""
 POLICY = {"texts": TEXTS}
-WITHHELD = ("withhold", "escalate")
 Records = Mapping[str, Mapping[str, Any]]
 
 

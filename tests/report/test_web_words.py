@@ -1,4 +1,4 @@
-"""The words of the pages, which are scripts: there are some for all that they may have to say."""
+"""Pages and terminal have words and colours for all that they may have to say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from typing import get_args
 
 from lrp4rag.guard.checks.registry import CHECKS
-from lrp4rag.guard.policy import ACTIONS, Reason
+from lrp4rag.guard.policy import ACTIONS, WITHHELD, Reason
+from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.report.templates import asset
 
 WORDS = asset("words.js")
@@ -19,6 +20,13 @@ def keys_of(name: str) -> list[str]:
 
 
 def test_the_page_has_words_for_all_actions_reasons_and_findings() -> None:
-    assert keys_of("DONE") == list(ACTIONS)
+    assert keys_of("DONE") == keys_of("WOULD") == list(ACTIONS)
     assert sorted(keys_of("WHY")) == sorted(get_args(Reason))
     assert {name.split(": ")[0] for name in keys_of("FOUND")} == set(CHECKS) - {"facts"}
+
+
+def test_each_action_has_a_colour_on_terminals_and_pages() -> None:
+    assert list(ACTION_STYLES) == list(ACTIONS)
+    assert set(re.findall(r"\.action\.(\w+) {", asset("server.css"))) == set(ACTIONS)
+    (withheld,) = re.findall(r"const WITHHELD = new Set\(\[(.*)\]\)", WORDS)
+    assert set(re.findall(r"\w+", withheld)) == set(WITHHELD)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from lrp4rag.guard.policy import Action
-from lrp4rag.guard.policy.simulate import SERVED
+from lrp4rag.guard.policy import WITHHELD, Action
 from lrp4rag.guard.service.reviews import KINDS
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
@@ -140,7 +139,7 @@ class Answer:
 
     @property
     def served(self) -> bool:
-        return self.action in SERVED
+        return self.action not in WITHHELD
 
     @property
     def unlike(self) -> bool:

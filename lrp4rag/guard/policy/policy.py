@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -121,13 +121,13 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     return re.sub(r" {2,}", " ", text).strip()
 
 
-Action = Literal["serve", "mark", "disclose", "escalate", "withhold"]
-"""Serve; serve with a stated uncertainty and marks; serve with what the passages say against it, or against
-each other; withhold until a reviewer decides; withhold."""
-ACTIONS: tuple[Action, ...] = ("serve", "mark", "disclose", "escalate", "withhold")
-"""From the mildest to the strictest."""
 Alarm = Literal["mark", "disclose", "escalate", "withhold"]
-"""Actions for flagged or unjudged answers: it is never served unmarked."""
+"""Actions for flagged or unjudged answers, which are never served unmarked: serve with a stated uncertainty
+and marks; serve with what the passages say against it, or against each other; withhold until a reviewer
+decides; withhold."""
+Action = Literal["serve", Alarm]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+"""From the mildest to the strictest."""
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 """By which nobody sees what was written."""
 

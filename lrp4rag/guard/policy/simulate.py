@@ -12,14 +12,13 @@ from rich.text import Text
 
 from lrp4rag.example import Example
 from lrp4rag.guard.policy.assessment import Assessment, assess
-from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy
+from lrp4rag.guard.policy.policy import ACTIONS, WITHHELD, Action, Policy
 from lrp4rag.util.text import one_line, visible
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Verdict
 
 ALONE, ALL = "detector alone", "serve all"
-SERVED: tuple[Action, ...] = ("serve", "mark", "disclose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Row:
 
     @property
     def served(self) -> bool:
-        return self.action in SERVED
+        return self.action not in WITHHELD
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 "use strict";
 // What is done with the answer, and why, in a sentence; and the numbers behind it, for experts.
 (() => {
-  const { el, percent, clipped, decisionWords, wouldWords, verdictWords, faultOf, news, foundWords } = window.lrp4rag;
+  const { el, percent, clipped, toneOf, decisionWords, wouldWords, verdictWords, faultOf, news, foundWords } = window.lrp4rag;
 
   // Of an answer with which nothing was done: its fault, or else the verdict.
   function faultWords(model, verdict, decision) {
@@ -21,7 +21,7 @@
     const unlike = (verdict?.unlike ?? []).map((one) => one.words);
     return el(
       "div",
-      { class: `banner ${outcome}` },
+      { class: `banner ${toneOf(outcome)}` },
       el(level, { class: "done", tabindex: -1 }, whole ? "As a whole: " : "", title),
       el("p", { class: "reason" }, reason),
       undone && decision ? el("p", { class: "soft would" }, wouldWords(decision)) : null,

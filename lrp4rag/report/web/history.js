@@ -1,7 +1,7 @@
 "use strict";
 // Decisions of the audit log, over time and one by one.
 (() => {
-  const { el, plots, call, percent, clipped, plural, DONE, decisionWords, when } = window.lrp4rag;
+  const { el, plots, call, percent, clipped, plural, DONE, toneOf, decisionWords, when } = window.lrp4rag;
   const $ = (id) => document.getElementById(id);
   const AT_A_TIME = 500, MOST_LINES = 200;
 
@@ -76,7 +76,7 @@
       });
       return el(
         "li",
-        { class: one.action },
+        { class: toneOf(one.action) },
         el("p", {}, el("time", { datetime: one.time, class: "soft" }, when(one.time)), " ", el("strong", { class: "done" }, title), " ", reason),
         one.question === undefined ? null : el("p", { class: "asked" }, el("span", { class: "soft" }, "Asked: "), el("bdi", {}, clipped(one.question, 200))),
         el("p", { class: "soft" }, "Id: ", el("code", {}, one.id)),

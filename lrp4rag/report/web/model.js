@@ -4,7 +4,7 @@
 // An answer has its characters, sentences { start, end, probability, suspect, withheld, nearest, … }, and
 // contradictions { start, end, passage, passage_start, passage_end, number }; start is null where the words are withheld.
 (() => {
-  const { chars } = window.lrp4rag;
+  const { chars, WITHHELD } = window.lrp4rag;
   const ENOUGH = 0.3; // the share of a sentence's words in a passage from which on it is said to rest on it
 
   function passagesOf(given) {
@@ -57,7 +57,7 @@
     const start = model.chars.length;
     const body = text.trimEnd();
     const by = start - (told.start ?? start);
-    const withheld = told.action === "withhold" || told.action === "escalate";
+    const withheld = WITHHELD.has(told.action);
     const sentence = {
       ...told,
       start: start + chars(body).length - chars(body.trimStart()).length,

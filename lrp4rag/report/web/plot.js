@@ -2,7 +2,7 @@
 // Decisions over time, as drawings with a table beside them.
 (() => {
   const { el, DONE, percent } = window.lrp4rag;
-  const ACTIONS = ["serve", "mark", "disclose", "escalate", "withhold"];
+  const ACTIONS = Object.keys(DONE);
   const MOST = 30; // bars
   const LENGTHS = [60, 300, 900, 3600, 86400, 7 * 86400, 30 * 86400]; // seconds
   const HIGH = 180, LEFT = 48, BELOW = 22, TOP = 8;

@@ -15,6 +15,8 @@
     escalate: "hold it for a reviewer",
     withhold: "withhold it",
   };
+  const WITHHELD = new Set(["escalate", "withhold"]); // by which nobody sees what was written
+  const toneOf = (action) => (action === "serve" ? "good" : WITHHELD.has(action) ? "bad" : "care");
   const WHY = {
     grounded: "All that it says looks supported by the passages.",
     "states nothing": "It states nothing that a passage could support.",
@@ -104,5 +106,5 @@
       return { check, kind };
     });
 
-  Object.assign(window.lrp4rag, { DONE, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, reasonOf, decisionWords, wouldWords, news });
+  Object.assign(window.lrp4rag, { DONE, WITHHELD, toneOf, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, reasonOf, decisionWords, wouldWords, news });
 })();
