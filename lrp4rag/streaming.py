@@ -16,7 +16,7 @@ from lrp4rag.claims.nearest import Nearest
 from lrp4rag.claims.stating import ends_line, followed_in, stating
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.domain import Unlike, each_once
-from lrp4rag.classifiers.verdict import Sentence, Status, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import STATUSES, Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.example import Example
 from lrp4rag.util.errors import InputError, RelevanceError
 from lrp4rag.util.sentences import Piece, SentenceStream
@@ -175,19 +175,10 @@ class StreamingDetector:
         )
 
 
-_STRICTEST: tuple[Status, ...] = (
-    "contradicted",
-    "unsupported",
-    "not judged",
-    "supported",
-    "states nothing",
-)
-
-
 def _worst(parts: Sequence[Sentence]) -> Sentence:
     """Of sentences that share a piece, the one with the strictest status, with the highest probability."""
     known = [one.probability for one in parts if one.probability is not None]
-    worst = min(parts, key=lambda one: _STRICTEST.index(one.status))
+    worst = min(parts, key=lambda one: STATUSES.index(one.status))
     return replace(worst, probability=max(known, default=None))
 
 

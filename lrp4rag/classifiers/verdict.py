@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +89,13 @@ class SuspectSpan:
         return "contradicted" if self.contradictions else "unsupported"
 
 
-Status = Literal["supported", "contradicted", "unsupported", "states nothing", "not judged"]
-FLAGGED: tuple[Status, ...] = ("contradicted", "unsupported")
+Flagged = Literal["contradicted", "unsupported"]
+FLAGGED: tuple[Flagged, ...] = get_args(Flagged)
+Status = Literal[Flagged, "not judged", "supported", "states nothing"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+"""From the strictest to the mildest."""
+STATING: tuple[Status, ...] = ("supported", *FLAGGED)
+"""Of sentences that state something and were judged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ def record(
 
     `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
     `abstained`, for what `unlike` tells, and where the response states nothing. A sentence's `status` is
-    "supported", "contradicted", "unsupported", "states nothing" or "not judged", and its `probability` that
-    of a response of which it is the most suspect sentence, whose threshold is `threshold`. `prevalence` is
+    one of `classifiers.verdict.STATUSES`, and its `probability` that of a response of which it is the most
+    suspect sentence, whose threshold is `threshold`. `prevalence` is
     the part of hallucinated responses that probability and threshold are for, null where it is that of
     training. A sentence's or span's `passage` counts from 1 and is null where it rests on none, or where
     that was not computed; `nearest` is the sentence of the passages that has most of its words, and where

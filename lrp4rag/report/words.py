@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lrp4rag.classifiers.text_model import ALARM_WORDS
-from lrp4rag.classifiers.verdict import FLAGGED, Difference, Reason
+from lrp4rag.classifiers.verdict import FLAGGED, STATING, Difference, Reason
 from lrp4rag.reader.words import NONE
 from lrp4rag.report.numbers import reading, reading_range, signed
 from lrp4rag.util.text import one_line, visible
@@ -81,7 +81,7 @@ def verdict_words(verdict: Verdict) -> str:
     if not verdict.hallucinated:
         return f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
     counts = Counter(sentence.status for sentence in verdict.sentences)
-    stating = sum(counts[status] for status in ("supported", *FLAGGED))
+    stating = sum(counts[status] for status in STATING)
     parts = [f"{counts[status]} {status}" for status in FLAGGED if counts[status]]
     words = f"Likely hallucinated, probability {verdict.probability:.2f}"
     return f"{words} (of {_sentences(stating)} {', '.join(parts)})" if parts else words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
+from lrp4rag.classifiers.verdict import FLAGGED
 from lrp4rag.guard.checks.registry import CHECKS
 from lrp4rag.guard.policy import ACTIONS, WITHHELD, Reason
 from lrp4rag.report.decision import ACTION_STYLES
@@ -30,3 +31,9 @@ def test_each_action_has_a_colour_on_terminals_and_pages() -> None:
     assert set(re.findall(r"\.action\.(\w+) {", asset("server.css"))) == set(ACTIONS)
     (withheld,) = re.findall(r"const WITHHELD = new Set\(\[(.*)\]\)", WORDS)
     assert set(re.findall(r"\w+", withheld)) == set(WITHHELD)
+
+
+def test_the_page_has_the_statuses_of_suspect_sentences() -> None:
+    (flagged,) = re.findall(r"const FLAGGED = \[(.*)\]", WORDS)
+    assert re.findall(r"\w+", flagged) == list(FLAGGED)
+    assert set(FLAGGED) <= set(re.findall(r"(\w+): ", re.findall(r"const DOUBTED = {(.*)}", WORDS)[0]))

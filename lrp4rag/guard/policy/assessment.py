@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lrp4rag.classifiers.verdict import FLAGGED
 from lrp4rag.example import Example
 from lrp4rag.guard.checks.check import CheckInput, Finding
-from lrp4rag.guard.checks.facts import fact_score
 from lrp4rag.guard.checks.registry import Checked, run_checks
-from lrp4rag.guard.policy.decision import Decided, Measures, decide, rule_of, strictest
+from lrp4rag.guard.policy.decision import Decided, Measures, decide, measure, rule_of, strictest
 from lrp4rag.guard.policy.policy import WITHHELD, Policy, corrected, filled
-from lrp4rag.guard.policy.reasons import CHECK_OF, Kind, row_of
+from lrp4rag.guard.policy.reasons import CHECK_OF, row_of
 from lrp4rag.report.decision import DecisionWords
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
@@ -184,33 +183,6 @@ def _worded(
     return Assessment(policy.hash, decided, measures, checked, closest, words.message(), words.below())
 
 
-def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:
-    """Measure what the policy decides on. A response without a word has nothing to judge: it has no
-    verdict."""
-    found: frozenset[Kind] = frozenset(
-        kind
-        for kind, check in CHECK_OF.items()
-        if any(kind != "conflict" or one.start is not None for one in checked.of(check, kind))
-    )
-    missing = frozenset(checked.unavailable)
-    if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
-        return Measures(judged=False, found=found, unavailable=missing)
-    counts = Counter(one.status for one in verdict.sentences)
-    stating = counts["supported"] + counts["contradicted"] + counts["unsupported"]
-    return Measures(
-        probability=verdict.probability,
-        hallucinated=bool(verdict.hallucinated),
-        supported=counts["supported"],
-        contradicted=counts["contradicted"],
-        unsupported=counts["unsupported"],
-        faithfulness=counts["supported"] / stating if stating else None,
-        facts=fact_score(checked.findings.get("facts", ())),
-        abstained=verdict.abstained or counts["not judged"] > 0,
-        found=found,
-        unavailable=missing,
-    )
-
-
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
     """Order the passages by the sentences that rest on them, then by score; unscored ones keep their order.
     None without text."""
@@ -249,7 +221,7 @@ class _Words:
         if self.decided.action == "serve":
             return ""
         names = [row_of(self.decided.reason).below]
-        if self.flagged and self.decided.reason not in ("contradicted", "unsupported"):
+        if self.flagged and self.decided.reason not in FLAGGED:
             names.append("contradicted" if self.contradictions else "uncertain")
         return " ".join(self._filled(getattr(self.policy.texts, name)) for name in dict.fromkeys(names))
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lrp4rag.classifiers.verdict import FLAGGED, STATING, Status
+from lrp4rag.guard.checks.facts import fact_score
 from lrp4rag.guard.checks.registry import Checked
 from lrp4rag.guard.policy.policy import ACTIONS, Action, Policy
 from lrp4rag.guard.policy.reasons import CHECK_OF, REASON_OF, Kind, Reason
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Status
+    from lrp4rag.classifiers.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,38 @@ class Measures:
     @property
     def statuses(self) -> dict[str, int]:
         """Its sentences by status, as records have them."""
-        return {
-            "supported": self.supported,
-            "contradicted": self.contradicted,
-            "unsupported": self.unsupported,
-        }
+        return {status: getattr(self, status) for status in STATING}
 
     @property
     def flagged(self) -> int:
-        return self.contradicted + self.unsupported
+        return sum(self.statuses[status] for status in FLAGGED)
+
+
+def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:
+    """Measure what the policy decides on. A response without a word has nothing to judge: it has no
+    verdict."""
+    found: frozenset[Kind] = frozenset(
+        kind
+        for kind, check in CHECK_OF.items()
+        if any(kind != "conflict" or one.start is not None for one in checked.of(check, kind))
+    )
+    missing = frozenset(checked.unavailable)
+    if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
+        return Measures(judged=False, found=found, unavailable=missing)
+    counts = Counter(one.status for one in verdict.sentences)
+    stating = sum(counts[status] for status in STATING)
+    return Measures(
+        probability=verdict.probability,
+        hallucinated=bool(verdict.hallucinated),
+        supported=counts["supported"],
+        contradicted=counts["contradicted"],
+        unsupported=counts["unsupported"],
+        faithfulness=counts["supported"] / stating if stating else None,
+        facts=fact_score(checked.findings.get("facts", ())),
+        abstained=verdict.abstained or counts["not judged"] > 0,
+        found=found,
+        unavailable=missing,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +92,7 @@ def decide(policy: Policy, measures: Measures) -> Decided:
     found, and the band. The first of equally strict ones."""
     holding = [
         *_by_rules(policy, measures, ("null",)),  # nothing to answer from explains what nothing supports
-        *_by_claims(policy, measures),
+        *_by_claims(policy, measures.statuses, hallucinated=measures.hallucinated),
         *_without_verdict(policy, measures),
         *_by_rules(policy, measures),
         *_unfinished(policy, measures),
@@ -88,16 +114,16 @@ def _without_verdict(policy: Policy, measures: Measures) -> Iterator[Decided]:
         yield Decided(policy.unavailable, "unavailable", "unavailable")
 
 
-def _by_claims(policy: Policy, measures: Measures) -> Iterator[Decided]:
-    claims = policy.claims
-    reason: Reason = "contradicted" if measures.contradicted else "unsupported"
-    if measures.contradicted:
-        yield Decided(claims.contradicted, "contradicted", "claims.contradicted")
-    # A verdict on the whole, of a detector that marks no sentence, is one too.
-    if measures.unsupported or (measures.hallucinated and not measures.flagged):
-        yield Decided(claims.unsupported, "unsupported", "claims.unsupported")
-    if claims.most is not None and measures.flagged > measures.supported:
-        yield Decided(claims.most, reason, "claims.most")
+def _by_claims(policy: Policy, counts: Mapping[str, int], *, hallucinated: bool = False) -> Iterator[Decided]:
+    """Yield the decisions on an answer of which so many sentences have each status."""
+    flagged = [status for status in FLAGGED if counts[status]]
+    if hallucinated and not flagged:
+        flagged = ["unsupported"]  # a verdict on the whole, of a detector that marks no sentence
+    for status in flagged:
+        yield Decided(getattr(policy.claims, status), status, f"claims.{status}")
+    most = policy.claims.most
+    if most is not None and sum(counts[status] for status in flagged) > counts["supported"]:
+        yield Decided(most, flagged[0], "claims.most")
 
 
 def _by_rules(
@@ -130,13 +156,9 @@ def _by_share(policy: Policy, measures: Measures) -> Iterator[Decided]:
 def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) -> Decided:
     """What is done with a suspect sentence of a stream: what is done with it alone, or with most of the
     answer's sentences so far, itself among them, whose statuses are counted in `counts`."""
-    contradicted, flagged = status == "contradicted", counts["contradicted"] + counts["unsupported"]
-    measures = Measures(
-        supported=0 if flagged > counts["supported"] else 1,
-        contradicted=int(contradicted),
-        unsupported=int(not contradicted),
-    )
-    return strictest(list(_by_claims(policy, measures)))
+    most = sum(counts[flagged] for flagged in FLAGGED) > counts["supported"]
+    alone = Counter[str]({status: 1, "supported": int(not most)})
+    return strictest(list(_by_claims(policy, alone)))
 
 
 def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lrp4rag.classifiers.verdict import Flagged
+
 Reason = Literal[
     "grounded",
     "states nothing",
-    "contradicted",
-    "unsupported",
+    Flagged,
     "suspect",
     "insufficient evidence",
     "knowledge gap",

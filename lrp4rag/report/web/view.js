@@ -3,7 +3,7 @@
 // and, for the sentence at hand, what it rests on.
 (() => {
   const {
-    el, unseen, clipped, plural, stepOf, textOf, contradictionsIn, stateOf, why, figuresOf, issue, quoteFor,
+    el, unseen, clipped, plural, DOUBTED, stepOf, textOf, contradictionsIn, stateOf, why, figuresOf, issue, quoteFor,
     passageText, sentenceText, legend, joins,
   } = window.lrp4rag;
   const MOST = 6; // of what is wrong that is listed at once
@@ -142,10 +142,9 @@
 
     // What is wrong, as a list to go through.
     function list() {
-      const wrong = model.sentences.map((sentence, k) => [sentence, k, stateOf(model, sentence)]);
-      const of = (state) => wrong.filter(([, , one]) => one === state);
-      const [contradicted, unsupported, unjudged] = ["contradicted", "unsupported", "unjudged"].map(of);
-      const items = [...contradicted, ...unsupported, ...unjudged].map(([sentence, k, state]) =>
+      const all = model.sentences.map((sentence, k) => [sentence, k, stateOf(model, sentence)]);
+      const wrong = Object.entries(DOUBTED).map(([state, words]) => [words, all.filter(([, , one]) => one === state)]);
+      const items = wrong.flatMap(([, found]) => found).map(([sentence, k, state]) =>
         el("li", { class: state }, el("button", { type: "button", class: "issue", onclick: () => { move(k); choose(k); } }, issue(model, sentence, state))),
       );
       const rest = items.splice(MOST);
@@ -153,11 +152,7 @@
       others.hidden = !rest.length;
       others.replaceChildren(el("summary", {}, `${rest.length} more`), el("ul", { class: "issues" }, ...rest));
       const count = model.sentences.length;
-      const parts = [
-        contradicted.length ? `${contradicted.length} contradicted` : "",
-        unsupported.length ? `${unsupported.length} without support` : "",
-        unjudged.length ? `${unjudged.length} not judged` : "",
-      ].filter(Boolean);
+      const parts = wrong.filter(([, found]) => found.length).map(([words, found]) => `${found.length} ${words}`);
       const words = parts.length ? `of ${plural(count, "sentence", "sentences")}: ${parts.join(", ")}.` : `${plural(count, "sentence", "sentences")}: none is suspect. Faults can still be missed.`;
       summary.textContent = count && !quiet ? words.charAt(0).toUpperCase() + words.slice(1) : "";
     }
@@ -165,7 +160,7 @@
     // The sentence that is worth looking at first.
     function first() {
       const states = model.sentences.map((sentence) => stateOf(model, sentence));
-      const wrong = ["contradicted", "unsupported", "unjudged"].map((one) => states.indexOf(one)).find((k) => k >= 0);
+      const wrong = Object.keys(DOUBTED).map((one) => states.indexOf(one)).find((k) => k >= 0);
       if (wrong === undefined || chosen !== null) return;
       [chosen, suggested] = [wrong, true];
       paint();

@@ -1,8 +1,8 @@
 "use strict";
 // In words, why a sentence of an answer is coloured as it is, and what of it is wrong.
 (() => {
-  const { el, clipped, percent, WHY, reasonOf, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
-  const SEEN = new Set(["grounded", "states nothing", "contradicted", "unsupported", "suspect", "insufficient evidence"]); // reasons that the sentence itself tells better
+  const { el, clipped, percent, WHY, FLAGGED, reasonOf, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
+  const SEEN = new Set(["grounded", "states nothing", ...FLAGGED, "suspect", "insufficient evidence"]); // reasons that the sentence itself tells better
 
   const UNJUDGED = new Set(["unlike training data", "unavailable"]); // those that are no fault of the answer
 

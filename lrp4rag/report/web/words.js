@@ -35,6 +35,10 @@
     "unlike training data": "It is unlike what the detector learned from, so there is no verdict.",
     unavailable: "It could not be checked.",
   };
+  // Of sentences: those that are suspect, and all that are worth a look, the worst first, as a summary counts them.
+  const FLAGGED = ["contradicted", "unsupported"];
+  const DOUBTED = { contradicted: "contradicted", unsupported: "without support", unjudged: "not judged" };
+
   // Kinds of findings that are no news, and checks whose news the sentences tell already.
   const QUIET = new Set(["grounded", "verified", "no minimum", "history"]);
   const TOLD = new Set(["facts"]);
@@ -65,7 +69,7 @@
   const DOUBT = ["looks supported", "a little doubtful", "doubtful", "very doubtful"];
   const CLOSE = 0.4; // from which on what the verdict calls supported is a little doubtful
   // What the verdict calls supported is coloured as that, whatever is left of doubt.
-  const stepOf = (state, probability) => (state === "contradicted" || state === "unsupported" ? Math.max(step(probability), 2) : Number(probability >= CLOSE));
+  const stepOf = (state, probability) => (FLAGGED.includes(state) ? Math.max(step(probability), 2) : Number(probability >= CLOSE));
 
   // Of a verdict without a decision.
   function verdictWords(verdict) {
@@ -106,5 +110,5 @@
       return { check, kind };
     });
 
-  Object.assign(window.lrp4rag, { DONE, WITHHELD, toneOf, WHY, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, reasonOf, decisionWords, wouldWords, news });
+  Object.assign(window.lrp4rag, { DONE, WITHHELD, toneOf, WHY, FLAGGED, DOUBTED, FOUND, foundWords, findingsOf, DOUBT, STEPS, step, stepOf, verdictWords, reasonOf, decisionWords, wouldWords, news });
 })();

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from lrp4rag.classifiers.verdict import FLAGGED
 from lrp4rag.guard.policy import WITHHELD, Measures, Policy, decide, load_policy
 from lrp4rag.guard.policy.reasons import CHECK_OF
 
@@ -105,6 +106,14 @@ def test_counts_decide(counts: tuple[int, ...], expected: tuple[str, str]) -> No
 )
 def test_what_a_check_finds_in_a_good_answer(kind, expected) -> None:
     assert decided(found=frozenset({kind})) == expected
+
+
+@pytest.mark.parametrize("status", FLAGGED)
+def test_a_policy_has_an_action_for_each_status_that_is_suspect(status: str) -> None:
+    one = measures(**{status: 1})
+    assert one.flagged == one.statuses[status] == 1
+    found = decide(Policy(claims={status: "escalate"}), one)
+    assert (found.action, found.reason, found.rule) == ("escalate", status, f"claims.{status}")
 
 
 def test_a_milder_rule_lets_nothing_out() -> None:
