@@ -24,6 +24,8 @@ from prometheus_client import (
 from prometheus_client.registry import Collector
 
 from lrp4rag.guard.checks.registry import CHECKS
+from lrp4rag.guard.policy import WITHHELD
+from lrp4rag.guard.policy.reasons import CHECK_OF
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.util.errors import InputError
 
@@ -43,7 +45,7 @@ _histogram = partial(Histogram, namespace="lrp4rag", registry=REGISTRY)
 
 DECISIONS = _counter(
     "decisions",
-    "Decisions. Withheld is what has the action withhold or escalate.",
+    f"Decisions. Withheld is what has the action {' or '.join(WITHHELD)}.",
     ("kind", "action", "reason"),
 )
 FAITHFULNESS = _histogram(
@@ -87,25 +89,13 @@ REPLICAS = _gauge("replicas", "Replicas that are there; one where the server has
 REPLICAS.set(1)
 
 
-FAULTS = {
-    "retrieval": "null",
-    "conflicts": "conflict",
-    "citations": "fabricated",
-    "omissions": "omitted",
-    "outdated": "outdated",
-    "disguise": "disguised",
-    "planted": "planted",
-}
-"""Findings by check that alerts and the dashboard look at."""
-
-
 def _begin_at_zero() -> None:
     """Make what alerts look at: a counter that begins with its first event shows no increase by it."""
     for kind in get_args(Kind):
         DECISIONS.labels(kind, "serve", "grounded")
         DECISIONS.labels(kind, "withhold", "unavailable")
         ABSTAINED.labels(kind)
-        for check, finding in FAULTS.items():
+        for finding, check in CHECK_OF.items():
             FINDINGS.labels(kind, check, finding)
         for part in ("verdict", "upstream", *CHECKS):
             UNAVAILABLE.labels(kind, part)
