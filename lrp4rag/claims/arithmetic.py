@@ -1,4 +1,5 @@
-"""Values that follow from others: the sum, difference, product or share of what a passage says."""
+"""Values that follow from others: the sum, difference, product or share of what a passage says, or what
+rounds it."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from lrp4rag.claims.index import Index, Occurrence
 from lrp4rag.claims.quantities import find_quantities
-from lrp4rag.claims.value import Precision, Value, agree, close, comparable
+from lrp4rag.claims.value import Precision, Value, agree, close, comparable, equal
 from lrp4rag.claims.written import number_of
 
 _TOTAL = re.compile(
@@ -39,10 +41,13 @@ _LARGE = 10.0
 _YEAR = 31557600.0
 
 
+ComputedKind = Literal["computed", "rounded"]
+
+
 @dataclass(frozen=True, slots=True)
 class Computed:
     """Characters `start` to `end` of a text, that `text`, which `words` such as "24 + 18" give: `parts` are
-    characters of passage `passage` (an index)."""
+    characters of passage `passage` (an index). One that is rounded has the words of the passage."""
 
     start: int
     end: int
@@ -50,6 +55,7 @@ class Computed:
     words: str
     passage: int
     parts: tuple[tuple[int, int], ...]
+    kind: ComputedKind = "computed"
 
 
 def is_arithmetic(sentence: str) -> bool:
@@ -126,6 +132,24 @@ def computed(
         for words, parts in itertools.chain.from_iterable(way(place) for way in ways):
             spans = tuple((part.start, part.end) for part in parts)
             return Computed(value.start, value.end, value.text, words, index.places[best].passage, spans)
+    return None
+
+
+def rounded(value: Value, occurrences: Sequence[Occurrence]) -> Computed | None:
+    """Return what a quantity rounds, of its `occurrences` (the most similar first); None if one of them is
+    the same amount, or none has more digits."""
+    if value.kind != "quantity":
+        return None
+    alike = [one for one in occurrences if close(value, one.value)]
+    if any(equal(value, one.value) for one in alike):
+        return None
+    for occurrence in alike:
+        source = occurrence.value
+        if source.precision.digits > value.precision.digits and source.amount * value.amount > 0:
+            place = ((source.start, source.end),)
+            return Computed(
+                value.start, value.end, value.text, source.text, occurrence.passage, place, "rounded"
+            )
     return None
 
 

@@ -151,15 +151,20 @@ def _follows(claim: Value, source: Value) -> bool:
     return near and (source.amount > claim.amount if bound == "least" else source.amount < claim.amount)
 
 
+def equal(claim: Value, source: Value) -> bool:
+    """Say whether two amounts are the same but for what a computer's fractions lose."""
+    return abs(claim.amount - source.amount) <= _SMALL * max(abs(claim.amount), abs(source.amount))
+
+
 def close(claim: Value, source: Value) -> bool:
     """Say whether a claim's amount is the source's, at the precision with which it is written.
 
     A claim is as exact as its last written place; with more zeros than the source has it is rounded; "about"
     and another unit of measure give it more room.
     """
-    apart, size = abs(claim.amount - source.amount), max(abs(claim.amount), abs(source.amount))
-    if apart <= _SMALL * size:
+    if equal(claim, source):
         return True
+    apart, size = abs(claim.amount - source.amount), max(abs(claim.amount), abs(source.amount))
     precision, source_precision = claim.precision, source.precision
     if claim.amount * source.amount < 0:
         if not (precision.loss or source_precision.loss):

@@ -13,12 +13,13 @@ from scipy.special import expit
 
 from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.answer import Compared
-from lrp4rag.claims.arithmetic import Computed, computed, may_be_total
+from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.claims.index import Occurrence
 from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.stating import Stating, stating_of
+from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.alarms import Alarmed
 from lrp4rag.classifiers.verdict import Contradiction, Difference, DifferenceKind
 from lrp4rag.features.contrast import Claim, Context, Contrast, Scored, claims
@@ -176,12 +177,24 @@ def computed_of(claim: Claim, record: Record) -> Computed | None:
     )
 
 
+def _rounded(claim: Claim, record: Record) -> Computed | None:
+    """Return what a quantity rounds: a place that has it more exactly and other words of its sentence too."""
+    value, (start, end) = claim.value, claim.sentence
+    if not claim.support or value.kind != "quantity":
+        return None
+    response, index = record.encoded.response, record.context.index
+    similarities = index.similarities(
+        content_words(f"{response[start : value.start]} {response[value.end : end]}")
+    )
+    return rounded(value, [one for one in index.occurrences(value, similarities) if one.similarity > FAR])
+
+
 def computed_values(record: Record, response: str) -> tuple[Computed, ...]:
     """Return the values of a response that no passage has and that follow from those of one; their texts are
     those of `response`, as it was written."""
     known = [one.claim for one in record.contrasts] if record.has_contrasts else None
     every = claims(record.encoded, record.context) if known is None else known
-    found = (computed_of(claim, record) for claim in every)
+    found = (computed_of(claim, record) or _rounded(claim, record) for claim in every)
     return tuple(replace(one, text=response[one.start : one.end]) for one in found if one is not None)
 
 

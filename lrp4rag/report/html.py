@@ -33,7 +33,9 @@ from lrp4rag.report.templates import (
 )
 from lrp4rag.report.words import (
     cautions,
+    computed_words,
     contradiction_words,
+    difference_words,
     figure_words,
     reader_words,
     rests_on,
@@ -102,6 +104,7 @@ def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[
         "unlike": cautions(analysis),
         "pieces": [piece for piece in pieces if piece[0]],
         "contradicted": [line for span in analysis.spans for line in contradiction_words(span)],
+        "further": [*map(difference_words, analysis.differences), *map(computed_words, analysis.computed)],
         "decision": None if decision is None else _decision(decision),
         "sentences": [(sentence, rests_on(sentence)) for sentence in analysis.sentences],
     }

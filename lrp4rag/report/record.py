@@ -30,14 +30,14 @@ def record(
     the response, what a passage has in their place and where, by how many nats the reader prefers that
     (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
     was not computed. `differences` are what passages have against suspect sentences beside their values:
-    "left out", "answered" or "said of another" (`subject`). `reasons` are all these in words, and
-    features that moved the verdict, in log odds;
-    `computed` are values that no passage has and that follow from those of one, at its `parts`; `read` are
-    the passages of a long prompt of which sentences were read, null where all were read whole;
-    `generator_shift` is what the known generator adds to them. `decision` is what a policy does with the
-    response, with what its checks found; null without one. `comparer` is the published model that read the
-    sentences (`name`, `revision`, and the hash of its `weights`), null where the detector's own did.
-    `calibrated` is false where texts alone were compared, since no detector knows the reader.
+    "left out", "answered" or "said of another" (`subject`). `reasons` are all these in words, and features
+    that moved the verdict, in log odds; `computed` are values that no passage has and that follow from
+    those of one, at its `parts`, by `kind` "computed" or "rounded"; `read` are the passages of a long
+    prompt of which sentences were read, null where all were read whole; `generator_shift` is what the known
+    generator adds to them. `decision` is what a policy does with the response, with what its checks found;
+    null without one. `comparer` is the published model that read the sentences (`name`, `revision`, and the
+    hash of its `weights`), null where the detector's own did. `calibrated` is false where texts alone were
+    compared, since no detector knows the reader.
     """
     encoded = analysis.encoded
     return {
@@ -54,6 +54,7 @@ def record(
                 "start": item.start,
                 "end": item.end,
                 "text": item.text,
+                "kind": item.kind,
                 "words": item.words,
                 "passage": item.passage + 1,
                 "parts": [{"start": start, "end": end} for start, end in item.parts],

@@ -128,9 +128,10 @@ def difference_words(difference: Difference) -> str:
 
 
 def computed_words(value: Computed) -> str:
-    """Word how a value follows from those of a passage: `"42": computed, 24 + 18 (passage 1)`."""
-    words = one_line(value.words, 2 * VALUE_LENGTH)
-    return f'"{one_line(value.text, VALUE_LENGTH)}": computed, {words} (passage {value.passage + 1})'
+    """Word how a value follows from those of a passage: `"42" = 24 + 18, computed from passage 1`."""
+    words, sign = one_line(value.words, 2 * VALUE_LENGTH), "=" if value.kind == "computed" else "\u2248"
+    text = one_line(value.text, VALUE_LENGTH)
+    return f'"{text}" {sign} {words}, {value.kind} from passage {value.passage + 1}'
 
 
 def _which(number: int, verdict: Verdict) -> str:

@@ -11,7 +11,14 @@ import pytest
 import torch
 
 from lrp4rag.classifiers.analysis import pull_evidence
-from lrp4rag.classifiers.contradiction import ALIKE, LARGEST, Placed, compared, contradictions
+from lrp4rag.classifiers.contradiction import (
+    ALIKE,
+    LARGEST,
+    Placed,
+    compared,
+    computed_values,
+    contradictions,
+)
 from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.classifiers.verdict import (
     Assessment,
@@ -242,6 +249,29 @@ def test_what_is_computed_from_a_passage_is_not_contradicted() -> None:
     assert compared_in("In total there were 43 people on the ferry.", passage, margin=5.0) == []
     passages = ("On Monday 24 guests came.", "On Tuesday 18 guests came.")
     assert compared_in("There were 42 guests in total.", *passages, margin=5.0) == []
+
+
+@pytest.mark.parametrize(
+    ("response", "follows"),
+    [
+        ("There were 42 people on the ferry.", ("42", "24 + 18", "computed")),
+        ("The lighthouse of Marlow is about 61 metres tall.", ("61 metres", "61.4 metres", "rounded")),
+        ("There were 24 adults on the ferry.", None),
+        ("The gap between the two is 61 metres.", None),
+    ],
+)
+def test_values_that_follow_lead_to_what_they_follow_from(
+    response: str, follows: tuple[str, str, str] | None
+) -> None:
+    passages = (
+        "There were 24 adults and 18 children on the ferry, and a crew of 12.",
+        "The lighthouse of Marlow is 61.4 metres tall.",
+    )
+    found = computed_values(record_of(encoded_of(response, *passages)), response)
+    assert [(one.text, one.words, one.kind) for one in found] == ([] if follows is None else [follows])
+    for one in found:
+        parts = [passages[one.passage][start:end] for start, end in one.parts]
+        assert " + ".join(parts) == one.words
 
 
 def test_columns_of_sentences_are_those_of_their_contradicted_values() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from lrp4rag.claims.arithmetic import Computed
 from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.classifiers.verdict import (
     Assessment,
     Claims,
     Contradiction,
+    Difference,
     Evidence,
     Judgement,
     TokenMarks,
@@ -170,8 +172,13 @@ def hostile(text: str, **options: Any) -> Analysis:
         source=encodable,
     )
     made = analysis_of(example, token_threshold=99.0, reader={"name": text, "digest": text}, **options)
-    relevance = replace(made.relevance, composite=text, target=text)
-    return replace(made, relevance=relevance, seconds={text: 1.0})
+    return replace(
+        made,
+        relevance=replace(made.relevance, composite=text, target=text),
+        seconds={text: 1.0},
+        computed=(Computed(0, 1, text, text, 0, ((0, 1),)),),
+        differences=(Difference("said of another", 0, 1, 0, 0, 1, text, text),),
+    )
 
 
 def printed_at(view: object, width: int, *, terminal: bool = False) -> str:

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from lrp4rag.claims.arithmetic import Computed, ComputedKind
+from lrp4rag.classifiers.verdict import Difference, DifferenceKind
 from lrp4rag.guard.policy import Policy, assess
 from lrp4rag.report.html import html_page
 from lrp4rag.util.text import visible
 from tests.browser import Open, browsing, faults_of, needs_browser, overflows
-from tests.report.samples import contradicted, grounded_then_not, hostile
+from tests.report.samples import RESPONSE, contradicted, grounded_then_not, hostile
 from tests.report.test_record import LONG, judged
 
 pytestmark = needs_browser
@@ -208,6 +210,74 @@ def test_lines_from_several_words_can_be_told_apart(show, rows: str) -> None:
 def test_quotes_are_cut_between_words(show, text: str, most: int, kept: str) -> None:
     page = show(html_page(contradicted()))
     assert page.evaluate("([text, most]) => lrp4rag.clipped(text, most)", [text, most]) == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [("computed", "1874", "“1874” = 1870 + 4"), ("rounded", "1874", "“1874” ≈ 1870 + 4")],
+)
+@pytest.mark.parametrize("claims", [(0.1, 0.78), (0.78, 0.1)])
+def test_what_follows_from_a_passage_is_worded_and_marked(
+    show, kind: ComputedKind, text: str, words: str, claims: tuple[float, float]
+) -> None:
+    """Of a sentence that looks supported and of one that is suspect."""
+    start = RESPONSE.index(text)
+    place = "The bridge opened in 1874.".index(text)
+    value = Computed(start, start + len(text), text, "1870 + 4", 0, ((place, place + len(text)),), kind)
+    page = show(html_page(judged(claims=claims, computed=(value,))))
+    page.locator(".sentence").first.click()
+    assert f"{words}, {kind} from passage 1." in page.locator(".why").inner_text()
+    assert page.locator(".passage .term").inner_text() == text
+    assert page.locator(".quote b").inner_text() == text
+    assert "supports" not in page.locator(".why").inner_text()
+    if claims[0] > claims[1]:
+        assert words in page.locator(".issue").inner_text()
+        assert page.locator("h1").inner_text() == "No passage says “It opened in 1874.”"
+    page.locator(".sentence").nth(1).click()
+    assert page.locator(".passage .term").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("left out", "leaves out"), ("answered", "may have it"), ("said of another", "of “The bridge”")],
+)
+def test_what_a_passage_has_against_a_sentence_is_worded_and_marked(
+    show, kind: DifferenceKind, words: str
+) -> None:
+    start, text = RESPONSE.index("Aliens"), "Fish is sold"
+    difference = Difference(kind, start, len(RESPONSE), 1, 0, len(text), text, "The bridge")
+    page = show(html_page(judged(differences=(difference,))))
+    for place in ("h1", ".why", ".issue"):
+        assert words in page.locator(place).inner_text()
+        assert f"“{text}”" in page.locator(place).inner_text()
+    assert page.locator(".passage .instead").inner_text() == text
+    assert page.locator(".quote ins").inner_text() == text
+    page.locator(".sentence").first.click()
+    assert page.locator(".passage .instead").count() == 0
+
+
+def test_a_reason_is_told_once(show) -> None:
+    analysis = judged(claims=(0.05, 0.05))
+    page = show(html_page(analysis, decision=assess(Policy(), analysis.example, analysis)))
+    assert page.locator(".would").inner_text() == "The policy would serve it."
+
+
+def test_what_was_not_judged_has_no_colour(show) -> None:
+    analysis = judged(unlike=((LONG,), (LONG,)))
+    page = show(html_page(analysis, decision=assess(Policy(), analysis.example, analysis)))
+    assert page.locator(".sentence[data-step]").count() == 0
+    assert page.locator(".banner").get_attribute("class") == "banner care"
+
+
+@pytest.mark.parametrize("expert", [False, True])
+def test_words_without_an_end_fit_a_phone(show, expert: bool) -> None:
+    page = show(html_page(hostile("W" * 400)), narrow=True)
+    page.locator("details summary").evaluate_all("(every) => every.forEach((one) => one.click())")
+    if expert:
+        page.get_by_role("button", name="Expert view").click()
+        cells = page.locator(".figures td").filter(has_text=re.compile("^supported$")).all()
+        assert all(one.bounding_box()["height"] < 100 for one in cells), "ordinary words are whole"
+    assert not overflows(page)
 
 
 def test_the_keyboard_does_all_that_the_mouse_does(show) -> None:

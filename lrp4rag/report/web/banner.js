@@ -16,7 +16,8 @@
   function banner(told, { level = "h2", whole = false, undone = null } = {}) {
     const { decision, verdict } = told;
     const [title, reason] = undone ? faultWords(undone, verdict, decision) : decision ? decisionWords(decision) : verdictWords(verdict ?? {});
-    const outcome = decision?.action ?? (verdict?.hallucinated ? "withhold" : verdict?.hallucinated === false ? "serve" : "mark");
+    const undecided = undone && verdict.hallucinated === null; // neither good nor bad, whatever would be done
+    const outcome = undecided ? "mark" : decision?.action ?? (verdict?.hallucinated ? "withhold" : verdict?.hallucinated === false ? "serve" : "mark");
     const found = news(told.findings ?? []);
     const unlike = (verdict?.unlike ?? []).map((one) => one.words);
     return el(
@@ -24,7 +25,7 @@
       { class: `banner ${toneOf(outcome)}` },
       el(level, { class: "done", tabindex: -1 }, whole ? "As a whole: " : "", title),
       el("p", { class: "reason" }, reason),
-      undone && decision ? el("p", { class: "soft would" }, wouldWords(decision)) : null,
+      undone && decision ? el("p", { class: "soft would" }, wouldWords(decision, reason)) : null,
       verdict?.calibrated === false ? el("p", { class: "soft" }, "The texts alone were compared: no detector was trained for this reader.") : null,
       unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((one) => el("li", {}, one))) : null,
       found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, foundWords(one))))) : null,

@@ -15,7 +15,7 @@
   }
 
   function empty(question, passages) {
-    return { question, passages: passagesOf(passages), chars: [], sentences: [], contradictions: [], spans: [] };
+    return { question, passages: passagesOf(passages), chars: [], sentences: [], contradictions: [], spans: [], differences: [], computed: [] };
   }
 
   // The same value may be told by several spans.
@@ -34,6 +34,8 @@
       sentences: verdict.sentences,
       contradictions: numbered(verdict.spans.flatMap((span) => span.contradictions)),
       spans: verdict.spans,
+      differences: verdict.differences ?? [],
+      computed: verdict.computed ?? [],
     };
   }
 
@@ -86,6 +88,11 @@
   const spansIn = (model, sentence) =>
     model.spans.filter((one) => one.start < sentence.end && one.end > sentence.start);
 
+  // What else passages have against a sentence, and its values that follow from a passage's.
+  const startingIn = (all, sentence) => all.filter((one) => one.start >= sentence.start && one.start < sentence.end);
+  const differencesIn = (model, sentence) => startingIn(model.differences, sentence);
+  const computedIn = (model, sentence) => startingIn(model.computed, sentence);
+
   // "contradicted", "unsupported", "unjudged", "nothing" or "supported": by its status, which records of before do not have.
   function stateOf(model, sentence) {
     const known = { "not judged": "unjudged", "states nothing": "nothing" };
@@ -99,6 +106,7 @@
   const restsOn = (sentence) => ((sentence.nearest?.similarity ?? ENOUGH) >= ENOUGH ? sentence.nearest : null) ?? null;
 
   Object.assign(window.lrp4rag, {
-    empty, ofVerdict, ofRecord, sentenceOf, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn,
+    empty, ofVerdict, ofRecord, sentenceOf, textOf, quoteOf, contradictionsIn, spansIn, differencesIn, computedIn, stateOf,
+    restsOn,
   });
 })();

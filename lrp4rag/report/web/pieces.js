@@ -2,7 +2,7 @@
 // The texts of an answer and of its passages, in pieces that are marked.
 (() => {
   const {
-    el, visible, stretches, DOUBT, STEPS, textOf, contradictionsIn, spansIn, stateOf, restsOn,
+    el, visible, stretches, DOUBT, STEPS, textOf, contradictionsIn, spansIn, differencesIn, computedIn, stateOf, restsOn,
   } = window.lrp4rag;
   const AROUND = 80; // characters that are quoted on either side of a value
 
@@ -13,25 +13,36 @@
       .map((one) => ({ start: one.passage_start, end: one.passage_end, told: one }));
     const near = sentence && restsOn(sentence);
     const here = near && near.passage === passage.number;
-    const rests = here ? [{ start: near.start, end: near.end, rests: true }] : [];
-    const words = here ? (near.words ?? []).map(([start, end]) => ({ start, end, word: true })) : [];
+    const rests = here ? [{ start: near.start, end: near.end }] : [];
+    const words = here ? (near.words ?? []).map(([start, end]) => ({ start, end })) : [];
+    const against = sentence ? differencesIn(model, sentence).map((one) => ({ ...placeOf(one), against: true })) : [];
+    const terms = sentence ? computedIn(model, sentence).flatMap((one) => one.parts.map((part) => ({ ...part, passage: one.passage, term: true }))) : [];
+    const further = [...against, ...terms].filter((one) => one.passage === passage.number);
     const mine = new Set(sentence ? contradictionsIn(model, sentence).map((one) => one.number) : []);
-    return stretches(0, passage.chars.length, [...contradicting, ...rests]).map((part) => {
+    const marked = (part) => {
       const texts = stretches(part.start, part.end, words).map((piece) => {
         const text = passage.chars.slice(piece.start, piece.end).join("");
         return piece.inside.length ? el("span", { class: "word" }, text) : text;
       });
       const told = part.inside.filter((one) => one.told).map((one) => one.told);
-      const inner = told.length ? [instead(told, part, mine, texts)] : texts;
-      return part.inside.some((one) => one.rests) ? el("span", { class: `rests ${stateOf(model, sentence)}` }, ...inner) : inner;
-    }).flat();
+      const within = (kind) => part.inside.some((one) => one[kind]);
+      const own = within("term") ? [el("b", { class: "term" }, ...texts)] : texts;
+      return told.length || within("against") ? [instead(told, part, mine, own)] : own;
+    };
+    return stretches(0, passage.chars.length, rests).flatMap((region) => {
+      const inner = stretches(region.start, region.end, [...contradicting, ...further]).flatMap(marked);
+      return region.inside.length ? [el("span", { class: `rests ${stateOf(model, sentence)}` }, ...inner)] : inner;
+    });
   }
 
-  // What a passage has instead; it begins with the number of the first contradiction that begins there.
+  const placeOf = (one) => ({ passage: one.passage, start: one.passage_start, end: one.passage_end });
+
+  // What a passage has instead; it begins with the number of the first contradiction that begins there. What it has
+  // against the sentence at hand beside its values has no number.
   function instead(told, part, mine, texts) {
     const attributes = {
-      class: told.some((one) => mine.has(one.number)) ? "instead at-hand" : "instead",
-      "data-join": told.map((one) => one.number).join(" "),
+      class: !told.length || told.some((one) => mine.has(one.number)) ? "instead at-hand" : "instead",
+      "data-join": told.map((one) => one.number).join(" ") || null,
       "data-number": told.find((one) => one.passage_start === part.start)?.number,
     };
     return el("mark", attributes, ...texts);
@@ -60,17 +71,21 @@
   // The passage's own words, where the passage itself may be out of sight.
   function quoteFor(model, sentence) {
     if (!sentence) return [];
-    const told = stateOf(model, sentence) === "contradicted" ? contradictionsIn(model, sentence)[0] : null;
-    const near = told ? (sentence.nearest?.passage === told.passage ? sentence.nearest : null) : restsOn(sentence);
-    const passage = model.passages[(told ?? near)?.passage - 1];
+    const contradicted = stateOf(model, sentence) === "contradicted" ? contradictionsIn(model, sentence) : [];
+    const against = [...contradicted, ...differencesIn(model, sentence)].map((one) => ({ ...placeOf(one), tag: "ins" }));
+    const terms = computedIn(model, sentence).map((one) => one.parts.map((part) => ({ ...part, passage: one.passage, tag: "b" })));
+    const told = against.length ? [against[0]] : terms[0] ?? [];
+    const nearest = against.length ? sentence.nearest : restsOn(sentence);
+    const near = told.length && nearest?.passage !== told[0].passage ? null : nearest;
+    const passage = model.passages[(told[0] ?? near)?.passage - 1];
     if (!passage) return [];
-    const around = near ?? { start: told.passage_start - AROUND, end: told.passage_end + AROUND };
-    const start = Math.max(0, Math.min(around.start, told?.passage_start ?? Infinity));
-    const end = Math.min(passage.chars.length, Math.max(around.end, told?.passage_end ?? 0));
-    const ranges = told ? [{ start: told.passage_start, end: told.passage_end }] : [];
-    const words = stretches(start, end, ranges).map((part) => {
+    const [first, last] = [Math.min(...told.map((one) => one.start)), Math.max(...told.map((one) => one.end))];
+    const around = near ?? { start: first - AROUND, end: last + AROUND };
+    const start = Math.max(0, Math.min(around.start, first));
+    const end = Math.min(passage.chars.length, Math.max(around.end, last));
+    const words = stretches(start, end, told).map((part) => {
       const text = passage.chars.slice(part.start, part.end).join("");
-      return part.inside.length ? el("ins", {}, text) : text;
+      return part.inside.length ? el(part.inside[0].tag, {}, text) : text;
     });
     return [el("blockquote", { dir: "auto" }, ...words), el("p", { class: "soft" }, `Passage ${passage.number}`)];
   }

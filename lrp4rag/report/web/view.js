@@ -122,7 +122,7 @@
             role: "button",
             tabindex: shown ? -1 : 0,
             "aria-pressed": "false",
-            "data-step": state === "nothing" || sentence.probability === null || sentence.probability === undefined ? null : stepOf(state, sentence.probability),
+            "data-step": ["nothing", "unjudged"].includes(state) || sentence.probability === null || sentence.probability === undefined ? null : stepOf(state, sentence.probability),
           },
           ...sentenceText(model, sentence),
           state === "supported" || state === "nothing" ? null : unseen(` (${why(model, sentence)})`),

@@ -1,10 +1,30 @@
 "use strict";
 // In words, why a sentence of an answer is coloured as it is, and what of it is wrong.
 (() => {
-  const { el, clipped, percent, WHY, FLAGGED, reasonOf, textOf, quoteOf, contradictionsIn, spansIn, stateOf, restsOn } = window.lrp4rag;
+  const {
+    el, clipped, percent, WHY, FLAGGED, reasonOf, textOf, quoteOf, contradictionsIn, spansIn, differencesIn, computedIn, stateOf,
+    restsOn,
+  } = window.lrp4rag;
   const SEEN = new Set(["grounded", "states nothing", ...FLAGGED, "suspect", "insufficient evidence"]); // reasons that the sentence itself tells better
 
   const UNJUDGED = new Set(["unlike training data", "unavailable"]); // those that are no fault of the answer
+
+  // “12” = 7 + 5, computed from passage 1
+  function followsWords(model, one) {
+    const sign = one.kind === "rounded" ? "≈" : "=";
+    return `“${clipped(textOf(model, one.start, one.end))}” ${sign} ${clipped(one.words)}, ${one.kind} from passage ${one.passage}`;
+  }
+
+  function differenceWords(one) {
+    const words = `“${clipped(one.passage_text).replace(/\.$/u, "")}”`;
+    if (one.kind === "left out") return `It leaves out ${words} (passage ${one.passage})`;
+    if (one.kind === "answered") return `It says that this is missing, and passage ${one.passage} may have it: ${words}`;
+    return `Passage ${one.passage} says this of “${clipped(one.subject ?? "")}”: ${words}`;
+  }
+
+  // What is said of a sentence beside its contradictions: a sentence each.
+  const further = (model, sentence) =>
+    [...differencesIn(model, sentence).map(differenceWords), ...computedIn(model, sentence).map((one) => followsWords(model, one))].map((words) => ` ${words}.`);
 
   // In words, why a sentence is coloured as it is.
   function why(model, sentence) {
@@ -15,7 +35,7 @@
         const quote = `Passage ${one.passage} says “${clipped(quoteOf(model, one))}”`;
         return one.start === null ? `${quote} in its place.` : `${quote}, not “${textOf(model, one.start, one.end)}”.`;
       });
-      return [sentence.withheld ? "This sentence is withheld." : "", ...told].filter(Boolean).join(" ");
+      return [sentence.withheld ? "This sentence is withheld." : "", ...told].filter(Boolean).join(" ") + further(model, sentence).join("");
     }
     if (sentence.reason && !SEEN.has(sentence.reason)) {
       return `${sentence.withheld ? "This sentence is withheld. " : ""}${WHY[sentence.reason] ?? sentence.reason}`;
@@ -23,16 +43,20 @@
     if (state === "nothing") return "This states nothing that a passage could support.";
     if (state === "unjudged") return "This was not judged.";
     if (state === "unsupported") {
-      const lead = sentence.withheld ? "This sentence is withheld: nothing" : "Nothing";
+      const answered = differencesIn(model, sentence).some((one) => one.kind === "answered");
+      const lead = answered && !sentence.withheld ? "" : `${sentence.withheld ? "This sentence is withheld: n" : "N"}${lacking(model, sentence)} this.`;
       const closest = near ? ` Passage ${near.passage} comes closest.` : "";
       const others = contradictionsIn(model, sentence)
         .filter((one) => one.start !== null)
         .map((one) => ` In place of “${textOf(model, one.start, one.end)}”, passage ${one.passage} has “${clipped(quoteOf(model, one))}”.`);
-      return `${lead} in the passages supports this.${closest}${others.join("")}`;
+      return [lead, closest, ...others, ...further(model, sentence)].join("").trim();
     }
-    if (!near) return "Nothing speaks against it, but no passage has many of its words.";
-    return `Looks supported: it rests on passage ${near.passage}.`;
+    const lead = near ? `Looks supported: it rests on passage ${near.passage}.` : "Nothing speaks against it, but no passage has many of its words.";
+    return [lead, ...further(model, sentence)].join("");
   }
+
+  // With an N before it. What can be computed has some support.
+  const lacking = (model, sentence) => (computedIn(model, sentence).length ? "o passage says" : "othing in the passages supports");
 
   // The same in a line of a list.
   function issue(model, sentence, state) {
@@ -54,7 +78,10 @@
     );
     const quoted = el("b", {}, `“${parts.length ? clipped(parts.join(" … ")) : text}”`);
     if (sentence.reason && !SEEN.has(sentence.reason)) return [quoted, ` ${why(model, sentence)}`];
-    return [quoted, state === "unjudged" ? " was not judged" : " has no support in the passages"];
+    if (state === "unjudged") return [quoted, " was not judged"];
+    const [difference] = differencesIn(model, sentence), [value] = computedIn(model, sentence);
+    if (difference) return [quoted, ` ${differenceWords(difference)}`];
+    return [quoted, value ? ` is said by no passage; ${followsWords(model, value)}` : " has no support in the passages"];
   }
 
   function figuresOf(sentence) {
@@ -78,7 +105,10 @@
     if (decision && !SEEN.has(decision.reason) && !UNJUDGED.has(decision.reason)) return reasonOf(decision).replace(/\.$/, "");
     const unsupported = of("unsupported");
     if (unsupported.length > 1) return `Nothing in the passages supports ${unsupported.length} of ${model.sentences.length} sentences`;
-    return unsupported.length ? `Nothing in the passages supports “${clipped(textOf(model, unsupported[0].start, unsupported[0].end))}”` : null;
+    if (!unsupported.length) return null;
+    const [difference] = differencesIn(model, unsupported[0]);
+    if (difference) return differenceWords(difference);
+    return `N${lacking(model, unsupported[0])} “${clipped(textOf(model, unsupported[0].start, unsupported[0].end))}”`;
   }
 
   Object.assign(window.lrp4rag, { why, issue, figuresOf, faultOf });

@@ -90,8 +90,12 @@
   // Title and reason of what is done with an answer.
   const decisionWords = (decision) => [DONE[decision.action] ?? decision.action, reasonOf(decision)];
 
-  // What a policy would do with an answer that it has not been asked about yet.
-  const wouldWords = (decision) => `The policy would ${WOULD[decision.action] ?? decision.action}: ${reasonOf(decision).replace(/^./u, (char) => char.toLowerCase())}`;
+  // What a policy would do with an answer that it has not been asked about yet, and why unless that is `said` already.
+  function wouldWords(decision, said) {
+    const reason = reasonOf(decision);
+    const why = reason === said ? "." : `: ${reason.replace(/^./u, (char) => char.toLowerCase())}`;
+    return `The policy would ${WOULD[decision.action] ?? decision.action}${why}`;
+  }
 
   const news = (findings) => findings.filter((one) => !QUIET.has(one.kind) && !TOLD.has(one.check));
 
