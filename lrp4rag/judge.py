@@ -705,8 +705,12 @@ class Detector:
     def _probability(
         self, part: _Part, record: Record, model: Model, sentence: Compared, counter: CounterClaim
     ) -> float | None:
-        """Return that of a counter-claim in the place of its sentence; None where it is no sentence."""
-        encoded = part.encode(record.encoded.response[: sentence.start] + counter.words)
+        """Return that of a counter-claim in the place of its sentence; None where it is no sentence, or where
+        the reader's window has no room for it."""
+        try:
+            encoded = part.encode(record.encoded.response[: sentence.start] + counter.words)
+        except WindowError:
+            return None
         growing = record.growing and record.growing.copied()
         after = model.assess(replace(self._plain(encoded, growing=growing), generator=record.generator))
         if after.claims is None or encoded.sentences[-1][0] != sentence.start:

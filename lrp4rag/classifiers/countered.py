@@ -31,7 +31,7 @@ def with_counter_claim(
     claims = assessment.claims
     if claims is None or other is None:
         return assessment
-    margin = float(logit(claims.probabilities[number]) - logit(other))
+    margin = float(logit(claims.probabilities[number])) - float(logit(other))
     if not margin >= MARGIN:
         return assessment
     probabilities = claims.probabilities.copy()

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from lrp4rag import Detector
+from lrp4rag import Detector, judge
 from lrp4rag.claims.counterclaims import CounterClaim
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.classifiers.countered import MARGIN, with_counter_claim
 from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction
 from lrp4rag.features.growing import Growing
-from lrp4rag.reader import Reader
+from lrp4rag.reader import Encoded, Reader
+from lrp4rag.reader.encoding import WindowError
 from lrp4rag.reader.reading import PromptReading
 from lrp4rag.streaming import verdict_of
 from tests.cli.plain_detector import plain_detector
@@ -57,6 +58,12 @@ def test_what_is_more_suspect_and_what_was_named_stays() -> None:
     assert found.contradictions[0] == named
     assert len(found.contradictions) == 2
     assert found.contradictions == countered(found, 0.01).contradictions, "a clause is named once"
+
+
+def test_probabilities_of_nothing_and_all_are_no_error() -> None:
+    assert countered(assessment(0.2, 0.0, 0.3), 0.0).probability == 0.3
+    assert countered(assessment(0.2, 1.0, 0.3), 1.0).probability == 1.0
+    assert countered(assessment(0.2, 0.4, 0.3), 0.0).probability == 1.0
 
 
 @pytest.mark.parametrize("other", [None, 0.4, 0.9, float(expit(logit(0.4) - MARGIN + 1e-6))])
@@ -132,6 +139,23 @@ def test_a_stream_asks_for_it_once(detector: Detector, monkeypatch: pytest.Monke
     assert whole.sentences[1].status == "contradicted"
     assert whole.hallucinated
     assert "Dogs are not allowed on the train" in [one.instead for one in whole.contradictions]
+
+
+def test_one_that_does_not_fit_into_the_window_is_left_out(
+    detector: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = judge._Part.encode
+
+    def narrow(self: judge._Part, response: str) -> Encoded:
+        if COUNTER.words in response:
+            raise WindowError("one token too many")
+        return encode(self, response)
+
+    with detector:
+        before = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
+        monkeypatch.setattr(judge._Part, "encode", narrow)
+        after = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
+    assert after.probability == pytest.approx(before.probability, abs=1e-5)
 
 
 def test_a_copy_of_what_grows_goes_on_by_itself(tiny_reader: Reader) -> None:
