@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from typing import Any
 from unittest.mock import patch
 
 import click
-from scipy.special import logit
 
 from benchmarks import command
 from benchmarks.command import Report, benchmark, count, listed, table
-from lrp4rag.claims.answer import Passages, compare_answer
-from lrp4rag.claims.counterclaims import counter_claims
-from lrp4rag.classifiers import countered
+from lrp4rag import judge
+from lrp4rag.claims.counterclaims import CounterClaim
+from lrp4rag.classifiers.countered import margin
+from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
 from lrp4rag.training.sets import load_set
 from lrp4rag.util.progress import track
-from lrp4rag.util.sentences import sentences_in
 
 RIGHT = "right"
 
@@ -26,25 +26,19 @@ RIGHT = "right"
 def margins_of(detector: Detector, example: Example) -> list[float] | None:
     """Return the margins, in log odds, of the counter-claims of a response's sentences; None where it is
     flagged without them."""
-    response, passages = str(example.response), example.passages
-    sentences = compare_answer(Passages(example.question, passages), response, list(sentences_in(response)))
-    counters = [
-        (k, each) for k, one in enumerate(sentences) for each in counter_claims(response, passages, one)
-    ]
-    if not counters:
-        return []
-    prompt = detector.prompt(example)
-    verdict = detector.examine(prompt, response, evidence=False, reasons=False)
-    if verdict.hallucinated:
-        return None
-    found = []
-    for k, one in counters:
-        cut = response[: sentences[k].start] + one.words
-        other = detector.examine(prompt, cut, evidence=False, reasons=False)
-        own, after = verdict.sentences[k].probability, other.sentences[-1].probability
-        if own is not None and after is not None:
-            found.append(float(logit(own) - logit(after)))
-    return found
+    found = list[float]()
+
+    def collect(
+        assessment: Assessment, number: int, _: CounterClaim, other: float | None, *__: Any
+    ) -> Assessment:
+        if assessment.claims is not None and other is not None:
+            found.append(margin(assessment.claims.probabilities[number], other))
+        return assessment
+
+    with patch.object(judge, "with_counter_claim", collect):
+        options = {"evidence": False, "reasons": False}
+        verdict = detector.examine(detector.prompt(example), example.response, **options)
+    return None if verdict.hallucinated else found
 
 
 @benchmark
@@ -71,22 +65,22 @@ def main(data: str, every: int, margins: tuple[float, ...], reader: str, dtype: 
     options = {} if reader == "none" else {"dtype": dtype, "truncation": "passages"}
     detector = Detector.load(reader=None if reader == "none" else reader, **options)  # type: ignore[arg-type]
     answers, asked, flagged = Counter[str](), Counter[str](), defaultdict[float, Counter[str]](Counter)
-    with detector, patch.object(countered, "MARGIN", math.inf):
+    with detector:
         for example in track(examples, len(examples), "answers"):
             kind = next((str(one.kind) for one in example.labels or ()), RIGHT)
             found = margins_of(detector, example)
             answers[kind] += 1
             asked[kind] += bool(found)
-            for margin in margins:
-                flagged[margin][kind] += max(found or [-math.inf]) >= margin
+            for least in margins:
+                flagged[least][kind] += max(found or [-math.inf]) >= least
     rows = [
-        [kind, *map(str, (number, asked[kind], *(flagged[margin][kind] for margin in margins)))]
+        [kind, *map(str, (number, asked[kind], *(flagged[least][kind] for least in margins)))]
         for kind, number in sorted(answers.items())
     ]
     result = {
         "answers": dict(answers),
         "with_counter_claims": dict(asked),
-        "flagged": {str(margin): dict(flagged[margin]) for margin in margins},
+        "flagged": {str(least): dict(flagged[least]) for least in margins},
     }
     return result, table(["kind", "answers", "with one", *(f"from {one:g}" for one in margins)], rows)
 

@@ -7,7 +7,7 @@ judges both can tell which one the passages support: that is easier than to judg
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lrp4rag.claims.answer import Compared
@@ -57,28 +57,28 @@ def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> li
     for denial in sentence.denials:
         if denial.weight < LEAST or len(found) == MOST:
             break
-        for words in _turned(text, passages, sentence, denial):
-            if words != text[sentence.start : sentence.end]:
-                found.setdefault(words, CounterClaim(words, denial))
+        words = _turned(text, passages, sentence, denial)
+        if words is not None and words != text[sentence.start : sentence.end]:
+            found.setdefault(words, CounterClaim(words, denial))
     return list(found.values())
 
 
-def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Counterpart) -> Iterator[str]:
-    """Yield the sentence with the denied word's clause turned, or with the passage's word in its place."""
+def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Counterpart) -> str | None:
+    """Return the sentence with the denied word's clause turned, or with the passage's word in its place; None
+    where neither can be."""
     own = text[denial.start : denial.end]
     other = passages[denial.passage][denial.passage_start : denial.passage_end]
-    before, after = text[sentence.start : denial.start], text[denial.end : sentence.end]
+    start, end, turned = denial.start, denial.end, None
     first, second = own.lower(), other.lower()
     if stem(first) != stem(second) and relation(base(first), base(second)) not in ("same", "synonym"):
         if not {first, second} & _NOT_IN_PLACE:
-            yield before + (other[:1].upper() + other[1:] if own[:1].isupper() else other) + after
-        return
-    for clause in signed_clauses(text, sentence.start, sentence.end):
-        if clause.start <= denial.start < clause.end:
-            begun, rest = text[sentence.start : clause.start], text[clause.end : sentence.end]
-            turned = _with_other_sign(text[clause.start : clause.end], denial.start - clause.start)
-            if turned is not None:
-                yield begun + turned + rest
+            turned = other[:1].upper() + other[1:] if own[:1].isupper() else other
+    else:
+        for clause in signed_clauses(text, sentence.start, sentence.end):
+            if clause.start <= denial.start < clause.end:
+                start, end = clause.start, clause.end
+                turned = _with_other_sign(text[start:end], denial.start - start)
+    return None if turned is None else text[sentence.start : start] + turned + text[end : sentence.end]
 
 
 def _with_other_sign(clause: str, at: int) -> str | None:
@@ -98,9 +98,8 @@ def _with_other_sign(clause: str, at: int) -> str | None:
         return clause[:start] + plain + clause[end:]
     auxiliaries = {one.start(): one.end() for one in re.finditer(_AUXILIARY, clause, re.IGNORECASE)}
     if (start := nearest([*auxiliaries])) is not None:
-        verb = clause[start : auxiliaries[start]]
         end = auxiliaries[start]
-        return clause[:end] + ("not" if verb.lower() == "can" else " not") + clause[end:]
+        return clause[:end] + ("not" if clause[start:end].lower() == "can" else " not") + clause[end:]
     words = list(_WORD.finditer(clause))
     finite = finite_verbs([word[0].lower() for word in words])
     start = nearest([word.start() for word, is_verb in zip(words, finite, strict=True) if is_verb])

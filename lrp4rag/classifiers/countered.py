@@ -16,6 +16,12 @@ MARGIN = 1.0
 contradicted."""
 
 
+def margin(own: float, other: float) -> float:
+    """Return by how much, in log odds, a sentence is more suspect than its counter-claim, by their
+    probabilities."""
+    return float(logit(own)) - float(logit(other))
+
+
 def with_counter_claim(
     assessment: Assessment,
     number: int,
@@ -31,11 +37,11 @@ def with_counter_claim(
     claims = assessment.claims
     if claims is None or other is None:
         return assessment
-    margin = float(logit(claims.probabilities[number])) - float(logit(other))
-    if not margin >= MARGIN:
+    by = margin(claims.probabilities[number], other)
+    if not by >= MARGIN:
         return assessment
     probabilities = claims.probabilities.copy()
-    probabilities[number] = max(probabilities[number], expit(logit(threshold) + margin - MARGIN))
+    probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))
     named = denied(response, passages, counter.denial)
     others = [one for one in assessment.contradictions if not one.start <= named.start < one.end]
     return replace(
