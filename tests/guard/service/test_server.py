@@ -108,12 +108,15 @@ def test_a_connection_is_used_again_in_its_own_time(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounds, "HEADERS_IN", 0.6)
-    with socket.create_connection(address, timeout=20) as connection:
+    with socket.create_connection(address, timeout=20) as connection, connection.makefile("rb") as replies:
         for _ in range(4):
             connection.sendall(GET)
             time.sleep(0.3)
             connection.sendall(b"\r\n")
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            assert replies.readline().startswith(b"HTTP/1.1 200")
+            head = list(iter(replies.readline, b"\r\n"))
+            assert b"content-length: 1\r\n" in head
+            assert replies.read(1) == b"0"
 
 
 def test_what_is_no_http_is_a_problem(address: tuple[str, int]) -> None:
