@@ -445,7 +445,7 @@ def _validated(model: type[Row], row: Any, path: str | Path, line: int) -> Row:
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        fault, field = first_fault(error)
+        fault, field = first_fault(error, model.model_fields)
         raise InputError(fault, path=path, line=line, field=field) from error
 
 

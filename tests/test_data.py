@@ -174,13 +174,27 @@ def test_a_bad_row(bad: object, field: str | None, tmp_path: Path) -> None:
     assert error.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (row(label=[]), "there is no such field; did you mean 'labels'"),
+        (row(zzz=1), "there is no such field; there are question, passages, response,"),
+        (row(passages=..., contexts=["Text."]), "it is missing; there are contexts, which are no fields"),
+    ],
+)
+def test_a_name_that_is_wrong_is_told_with_those_that_are_right(
+    bad: object, message: str, tmp_path: Path
+) -> None:
+    assert message in str(error_of(write(tmp_path, jsonl(bad))))
+
+
 GOOD = jsonl(row(), row())
 
 
 @pytest.mark.parametrize(
     ("content", "line", "field", "message"),
     [
-        (f"[\n{jsonl(row())},\n{jsonl(row(question=...))}]", 4, "question", "required"),
+        (f"[\n{jsonl(row())},\n{jsonl(row(question=...))}]", 4, "question", "missing"),
         *(
             (f"{GOOD}{broken}\n{GOOD}", 3, None, "invalid JSON")
             for broken in ('{"question": ', "{'question': 1}", "{} {}", "plain text", '{"a": "\t"}')

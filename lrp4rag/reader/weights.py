@@ -28,6 +28,7 @@ from lrp4rag.util.files import (
 from lrp4rag.util.hashes import hash_of, json_hash
 from lrp4rag.util.quiet import quietly
 from lrp4rag.util.strict_json import read_record, require_seal, sealed
+from lrp4rag.util.terminal import say
 from lrp4rag.util.text import one_line
 
 DEFAULT_READER = "smollm2-135m"
@@ -227,6 +228,7 @@ def _converted(gguf: Path) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder.parent)
+        say(f"Converting the reader's weights, {gguf.name}, once: this may take minutes.", err=True)
         with folder_written_whole(folder) as partial:
             _convert(gguf, partial)
             files = {path.name: _facts(path) for path in sorted(partial.iterdir())}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
@@ -48,11 +50,27 @@ def ids_once(rows: Rows) -> Rows:
     return rows
 
 
-def first_fault(error: ValidationError) -> tuple[str, str | None]:
-    """Return the first error of a record, and its field, such as "labels[0].start"."""
+def first_fault(error: ValidationError, fields: Collection[str] = ()) -> tuple[str, str | None]:
+    """Return the first error of a record, and its field, such as "labels[0].start". Where names are wrong,
+    the error says what they are and, of the record's `fields`, what they may be."""
     first = error.errors()[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    return first["msg"].removeprefix("Value error, "), place.lstrip(".") or None
+    unknown = [str(one["loc"][0]) for one in error.errors() if _is_unknown(one) and len(one["loc"]) == 1]
+    message = first["msg"].removeprefix("Value error, ")
+    if _is_unknown(first):
+        message = "there is no such field"
+        if fields and unknown:
+            near = get_close_matches(unknown[0], fields, n=1)
+            message += f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(fields)}"
+    elif first["type"] == "missing":
+        message = "it is missing"
+        if unknown:
+            message += f"; there are {', '.join(unknown)}, which are no fields"
+    return message, place.lstrip(".") or None
+
+
+def _is_unknown(error: ErrorDetails) -> bool:
+    return error["type"] == "extra_forbidden"
 
 
 def require_whole(value: object, field: str, least: int | None = None) -> None:

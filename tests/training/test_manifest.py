@@ -97,8 +97,8 @@ NOTED = [("examples", value) for value in (-1, "3", True, 3.5)]
 NOTED += [("sha256", value) for value in ("g" * 64, "0" * 63, "0" * 64 + "\n", 3)]
 NOTED += [("more", 3)]
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    *(({name: ...}, "not a manifest.*Field required") for name in ("reader", "composite", "target")),
-    ({"truncation": ...}, "not a manifest.*Field required"),
+    *(({name: ...}, "not a manifest.*it is missing") for name in ("reader", "composite", "target")),
+    ({"truncation": ...}, "not a manifest.*it is missing"),
     ({"format": ...}, "format 3"),
     *(({"format": value}, "not a store of format 3; extract it again") for value in (2, 4, "3")),
     *(
@@ -123,7 +123,7 @@ def test_a_manifest_that_says_something_else(change: dict[str, Any], message: st
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sha256": ...}, "not a manifest.*Field required"),
+        ({"sha256": ...}, "not a manifest.*it is missing"),
         *(
             (change, "the manifest was changed or is damaged")
             for change in ({"composite": "paper"}, {"target": "largest"}, {"truncation": "passages"})
