@@ -36,10 +36,13 @@ _DENIALS: tuple[tuple[str, str], ...] = (
     (r"\b(\w+)n['\u2019]t\b", r"\1"),
     (r"\b(?:not|never|no longer) ", ""),
     (r"\bwithout\b", "with"),
+    (r"\bno(?:body| one)\b", "everybody"),
     (r"\bno ", "a "),
 )
 """Denials, and what takes their place where nothing is denied; the first that fits."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|[,;]")
+_PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
+"""The answer to the question in short, before the sentence that gives it in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +73,30 @@ def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Coun
     other = passages[denial.passage][denial.passage_start : denial.passage_end]
     start, end, turned = denial.start, denial.end, None
     first, second = own.lower(), other.lower()
-    if stem(first) != stem(second) and relation(base(first), base(second)) not in ("same", "synonym"):
+    same = stem(first) == stem(second) or relation(base(first), base(second)) in ("same", "synonym")
+    if not same and re.fullmatch(_AUXILIARY, first) is None:
         if not {first, second} & _NOT_IN_PLACE:
-            turned = other[:1].upper() + other[1:] if own[:1].isupper() else other
+            turned = _as(own, other)
     else:
         for clause in signed_clauses(text, sentence.start, sentence.end):
             if clause.start <= denial.start < clause.end:
                 start, end = clause.start, clause.end
                 turned = _with_other_sign(text[start:end], denial.start - start)
-    return None if turned is None else text[sentence.start : start] + turned + text[end : sentence.end]
+    if turned is None:
+        return None
+    before = text[sentence.start : start]
+    if particle := _PARTICLE.match(before or turned):
+        instead = _as(particle[0], "no" if particle["yes"] else "yes")
+        if before:
+            before = instead + before[particle.end() :]
+        else:
+            turned = instead + turned[particle.end() :]
+    return before + turned + text[end : sentence.end]
+
+
+def _as(own: str, other: str) -> str:
+    """Return another word with a capital where the own one has it."""
+    return other[:1].upper() + other[1:] if own[:1].isupper() else other
 
 
 def _with_other_sign(clause: str, at: int) -> str | None:
@@ -88,11 +106,12 @@ def _with_other_sign(clause: str, at: int) -> str | None:
     def nearest(starts: Sequence[int]) -> int | None:
         return min(starts, key=lambda start: (start > at, abs(start - at)), default=None)
 
+    begin = particle.end() if (particle := _PARTICLE.match(clause)) else 0
     denials = dict[int, tuple[int, str]]()
     for pattern, instead in _DENIALS:
-        for found in re.finditer(pattern, clause, re.IGNORECASE):
+        for found in re.compile(pattern, re.IGNORECASE).finditer(clause, begin):
             if not any(start < found.end() and found.start() < end for start, (end, _) in denials.items()):
-                denials[found.start()] = found.end(), found.expand(instead)
+                denials[found.start()] = found.end(), _as(found[0], found.expand(instead))
     if (start := nearest([*denials])) is not None:
         end, plain = denials[start]
         return clause[:start] + plain + clause[end:]
@@ -103,4 +122,14 @@ def _with_other_sign(clause: str, at: int) -> str | None:
     words = list(_WORD.finditer(clause))
     finite = finite_verbs([word[0].lower() for word in words])
     start = nearest([word.start() for word, is_verb in zip(words, finite, strict=True) if is_verb])
-    return None if start is None else f"{clause[:start]}never {clause[start:]}"
+    if start is None:
+        return None
+    verb = next(word[0] for word in words if word.start() == start)
+    return f"{clause[:start]}{_denied(verb)}{clause[start + len(verb) :]}"
+
+
+def _denied(verb: str) -> str:
+    """Return a finite verb with a "not": "covers" becomes "does not cover"."""
+    plain = base(verb.lower())
+    did = "does" if plain + "s" == verb.lower() or verb.lower().endswith("es") else "did"
+    return _as(verb, f"{'do' if plain == verb.lower() else did} not {plain}")

@@ -54,6 +54,20 @@ def wordings(passage: str, text: str) -> list[str]:
             "Soldiers did not have to hand in arms.",
             "Soldiers have to hand",
         ),
+        ("Milk is not included.", "Yes, milk is included.", "No, milk is not included."),
+        ("Dogs are allowed.", "No, dogs are not allowed.", "Yes, dogs are allowed."),
+        (
+            "The cover does not include water.",
+            "The cover includes water.",
+            "The cover does not include water.",
+        ),
+        ("Guests do not need a visa.", "Guests need a visa.", "Guests do not need a visa."),
+        (
+            "Parking on the balcony is prohibited.",
+            "You may park on the balcony.",
+            "You may not park on the balcony.",
+        ),
+        ("Everybody needs a ticket.", "Nobody needs a ticket.", "Everybody needs a ticket."),
     ],
 )
 def test_a_denied_sentence_says_what_the_passage_says(passage: str, claim: str, counter: str) -> None:
