@@ -50,6 +50,13 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"passages": PASSAGES, "response": f"{ANSWER} \U0001f389\U0001f389 Enjoy! \U0001f5fc\u2764\ufe0f"},
         set(),
     ),
+    "a long word among few": (
+        {
+            "passages": ["The deposit of 200 pounds is refundable until 14 days before arrival."],
+            "response": "The deposit is non-refundable.",
+        },
+        set(),
+    ),
     # What every response begins with is as short.
     "one word": ({"passages": PASSAGES, "response": "Yes"}, set()),
 }

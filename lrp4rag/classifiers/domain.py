@@ -19,6 +19,9 @@ Numbers = NDArray[np.intp]
 
 FEWEST = 8
 """Tokens of a response from which on means of them tell that it is unlike others."""
+USUAL, ENGLISH = 2, 1.4
+"""Words that a mean is taken of beside a response's own, and their tokens, as English has them: one long word
+in an answer of four does not tell of a language."""
 WORD_LETTERS = 16
 HELD = 0.99
 """A range holds this part of the training responses, and is then made wider by the facet's slack."""
@@ -64,7 +67,8 @@ def _each_tokens_per_word(record: Record, ends: Numbers) -> list[float]:
         for start, last in words:
             within[start:last] = tells[start:last]
         tokens = sum(bool(within[start:last].any()) for start, last in offsets[:end])
-        found.append(tokens / len(words) if tokens >= FEWEST else 1.0)
+        mean = (tokens + USUAL * ENGLISH) / (len(words) + USUAL)
+        found.append(mean if tokens >= FEWEST else 1.0)
     return found
 
 
