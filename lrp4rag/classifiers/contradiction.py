@@ -4,7 +4,7 @@ sentences; and what each sentence states."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.claims.index import Occurrence
-from lrp4rag.claims.polarity import stated_without
+from lrp4rag.claims.polarity import find_plain, find_polarity, stated_without
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
@@ -267,6 +267,27 @@ def denied(answer: str, passages: Sequence[str], place: Counterpart) -> Contradi
     first, last = _clause(passages[place.passage], place.passage_start, place.passage_end)
     text, instead = answer[start:end], passages[place.passage][first:last]
     return Contradiction(start, end, text, instead, place.passage, first, last, margin=None)
+
+
+def with_clauses(
+    known: Iterable[Contradiction], clauses: Iterable[Contradiction]
+) -> tuple[Contradiction, ...]:
+    """Return the contradictions with those of clauses, in the order of the response. A clause has the place
+    of what was known of itself and of its "is", "may" or "before", which it shows beside the passage's."""
+    clauses = tuple(clauses)
+
+    def is_told(one: Contradiction) -> bool:
+        around = [(each.start, each.end) for each in clauses if each.start <= one.start < each.end]
+        return bool(around) and ((one.start, one.end) in around or _is_sign(one.text))
+
+    kept = (one for one in known if not is_told(one))
+    return tuple(sorted((*kept, *clauses), key=lambda one: one.start))
+
+
+def _is_sign(text: str) -> bool:
+    """Say whether a text is a word whose opposite makes another statement."""
+    found = (*find_polarity(text), *find_plain(text))
+    return any((one.start, one.end) == (0, len(text)) for one in found)
 
 
 def differences(

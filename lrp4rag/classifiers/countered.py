@@ -8,7 +8,7 @@ from dataclasses import replace
 from scipy.special import expit, logit
 
 from lrp4rag.claims.counterclaims import CounterClaim
-from lrp4rag.classifiers.contradiction import denied
+from lrp4rag.classifiers.contradiction import denied, with_clauses
 from lrp4rag.classifiers.verdict import Assessment
 
 MARGIN = 1.0
@@ -43,10 +43,9 @@ def with_counter_claim(
     probabilities = claims.probabilities.copy()
     probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))
     named = denied(response, passages, counter.denial)
-    others = [one for one in assessment.contradictions if not one.start <= named.start < one.end]
     return replace(
         assessment,
         probability=max(assessment.probability or 0.0, float(probabilities[number])),
         claims=replace(claims, probabilities=probabilities),
-        contradictions=tuple(sorted((*others, named), key=lambda one: one.start)),
+        contradictions=with_clauses(assessment.contradictions, [named]),
     )

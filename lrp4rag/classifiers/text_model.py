@@ -12,7 +12,7 @@ from lrp4rag.claims.compare import Comparison
 from lrp4rag.claims.stating import stating_of
 from lrp4rag.classifiers.alarms import Alarmed, Alarms, alarm_arrays, alarms_of, text_units
 from lrp4rag.classifiers.card import Card, TextInput
-from lrp4rag.classifiers.contradiction import SUSPECTED, denials, differences
+from lrp4rag.classifiers.contradiction import SUSPECTED, denials, differences, with_clauses
 from lrp4rag.classifiers.decision import COLUMNS, Claimed
 from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.trees import Trees, tree_arrays, trees_for, with_trees
@@ -68,7 +68,7 @@ class TextModel(Model):
                 *(np.searchsorted(offsets[:, 1], start, "right"), np.searchsorted(offsets[:, 0], end))
             )
 
-        marks, contradictions = np.zeros(len(record)), denials(text, record.compared, passages, alarmed)
+        marks, contradictions = np.zeros(len(record)), list[Contradiction]()
         if VALUE in self.alarms:
             chances = expit(alarmed.log_odds[VALUE])
             values = [value for sentence in record.compared for value in sentence.values]
@@ -87,7 +87,7 @@ class TextModel(Model):
             rule.shift(record.generator),
             marks=TokenMarks(marks.astype(np.float32), SUSPECTED),
             claims=Claims(claims, stating),
-            contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
+            contradictions=with_clauses(contradictions, denials(text, record.compared, passages, alarmed)),
             differences=differences(record.compared, passages, alarmed),
         )
 

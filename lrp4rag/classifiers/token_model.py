@@ -11,7 +11,14 @@ from scipy.special import expit
 
 from lrp4rag.classifiers.alarms import PLACE, Alarmed, Alarms, alarm_arrays, alarms_of, units
 from lrp4rag.classifiers.card import Card, TokenInput
-from lrp4rag.classifiers.contradiction import SUSPECTED, Statements, denials, differences, with_suspected
+from lrp4rag.classifiers.contradiction import (
+    SUSPECTED,
+    Statements,
+    denials,
+    differences,
+    with_clauses,
+    with_suspected,
+)
 from lrp4rag.classifiers.decision import Claimed, claim_columns
 from lrp4rag.classifiers.ensemble import Ensemble, mean_log_odds
 from lrp4rag.classifiers.model import Arrays, Model
@@ -78,8 +85,7 @@ class TokenModel(Model):
         contradictions = with_suspected(record, statements.contradictions, suspected)
         against: tuple[Difference, ...] = ()
         if self.alarms:
-            named = denials(text, record.compared, passages, alarmed)
-            contradictions = tuple(sorted((*contradictions, *named), key=lambda one: one.start))
+            contradictions = with_clauses(contradictions, denials(text, record.compared, passages, alarmed))
             against = differences(record.compared, passages, alarmed)
         return Assessment(
             float(claims[stating].max()) if stating else None,

@@ -7,8 +7,8 @@ import pytest
 
 from lrp4rag.claims.answer import Compared, Passages, compare_answer
 from lrp4rag.classifiers.alarms import Alarmed
-from lrp4rag.classifiers.contradiction import denials, differences
-from lrp4rag.classifiers.verdict import Difference
+from lrp4rag.classifiers.contradiction import denials, differences, with_clauses
+from lrp4rag.classifiers.verdict import Contradiction, Difference
 from lrp4rag.features.rows import text_rows
 from lrp4rag.util.sentences import sentences_in
 
@@ -67,3 +67,18 @@ def test_no_alarm_and_an_alarm_without_a_place_tell_nothing() -> None:
     assert named("condition", "Entry is free.", suspected=-3.0) == ()
     assert named("condition", "Bananas grow on herbs.") == ()
     assert named("invention", "Entry is free.") == ()
+
+
+def test_a_clause_has_the_place_of_its_sign_and_not_of_its_numbers() -> None:
+    answer, passage = "It may be kept for 9 days.", "It may not be kept for 5 days."
+
+    def contradiction(text: str, instead: str) -> Contradiction:
+        start, first = answer.index(text), passage.index(instead)
+        here, there = (start, start + len(text)), (first, first + len(instead))
+        return Contradiction(*here, text, instead, 0, *there, margin=None)
+
+    sign, number = contradiction("may", "may not"), contradiction("9 days", "5 days")
+    clause = contradiction(answer[:-1], passage[:-1])
+    assert with_clauses([sign, number], []) == (sign, number)
+    assert with_clauses([sign, number], [clause]) == (clause, number)
+    assert with_clauses([clause, number], [clause]) == (clause, number)
