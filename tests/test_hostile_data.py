@@ -56,7 +56,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"id": "x" * (LONGEST_NAME + 1)}, "1,001 characters"),
     *(({name: "x" * 10**6}, "1,000,000 characters") for name in ("source_id", "generator")),
     ({"passages": ["x" * (LONGEST_EXAMPLE + 1)]}, "at most 10,000,000 are read"),
-    ({"x" * 10**6: 1}, "not permitted"),
+    ({"x" * 10**6: 1}, "no such field"),
     *(({"labels": [{"start": 0, "end": 2, **label}]}, message) for label, message in BAD_LABELS),
 ]
 PASSAGES_AND = '{"passages": ["x"], "question": %s}'

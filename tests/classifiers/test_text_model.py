@@ -41,7 +41,7 @@ def example(number: int, fault: str = "") -> Example:
 
 @pytest.fixture(scope="module")
 def model() -> TextModel:
-    rows = [example(number, fault) for number in range(30) for fault in ("", "number", "negation")]
+    rows = [example(number, fault) for number in range(20) for fault in ("", "number", "negation")]
     found = train(Corpus.of(rows), None, TextRecipe(), resamples=20)
     assert isinstance(found, TextModel)
     return found

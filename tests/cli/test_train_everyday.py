@@ -1,5 +1,7 @@
 """`train` without data: it learns from the set that comes with the package, for any reader."""
 
+import json
+
 import pytest
 
 from lrp4rag.training import extract, sets
@@ -70,25 +72,40 @@ def test_what_cannot_be_learned_from_it_is_refused_before_the_reader_is_loaded(r
     assert not (tmp_path / "d").exists()
 
 
+def tall(number: int, metres: int) -> dict[str, object]:
+    labels = [] if metres == number else [{"start": 6, "end": 8, "kind": "number"}]
+    return {
+        "question": f"How tall is tower {number}?",
+        "passages": [f"Tower {number} is {number} metres tall."],
+        "response": f"It is {metres} metres tall.",
+        "labels": labels,
+        "id": f"{number}-{metres}",
+        "source_id": str(number),
+    }
+
+
 def test_a_killed_run_goes_on_after_the_last_response(run, tmp_path, monkeypatch):
     reader = save_tiny_reader(tmp_path / "wide", window=4096)
-    options = ["--reader", reader, "--out", tmp_path / "d", "--limit", 12, "--no-pairs", "--workers", 1]
+    data = tmp_path / "towers.jsonl"
+    rows = [tall(number, number + more) for number in range(20, 32) for more in (0, 7)]
+    data.write_text("\n".join(json.dumps(row) for row in rows))
+    options = [data, "--reader", reader, "--out", tmp_path / "d", "--no-pairs", "--workers", 1]
     write, written = extract.Store.write_record, []
 
-    def interrupt_after_20(store, example, record):
+    def interrupt_after_6(store, example, record):
         write(store, example, record)
         written.append(example.id)
-        if len(written) == 20:
+        if len(written) == 6:
             raise KeyboardInterrupt
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(extract.Store, "write_record", interrupt_after_20)
+    monkeypatch.setattr(extract.Store, "write_record", interrupt_after_6)
     monkeypatch.setattr(training, "cross_validate_tokens", interrupt)
     run("train", *options, code=1)
-    assert len(written) == 20
+    assert len(written) == 6
     run("train", *options, code=1)
-    assert len(written) == len(set(written)) > 50
+    assert len(written) == len(set(written)) == len(rows)
     resumed = run("train", *options, code=1)
-    assert len(written) == len(set(written)), resumed.output
+    assert len(written) == len(rows), resumed.output

@@ -37,7 +37,7 @@ def test_every_change_changes_the_hash() -> None:
     ("text", "line", "words"),
     [
         ("rules:\n  fabricated: shrug", 2, "'serve'"),
-        ("rules:\n  invented: withhold", 2, "not permitted"),
+        ("rules:\n  invented: withhold", 2, "no such field"),
         ("claims:\n  contradicted: serve", 2, "'mark'"),
         ("bands:\n- {action: serve, reason: grounded, faithfulness: 0.8}", 1, "last band"),
         ("bands:\n- {action: serve, reason: grounded, faithfulness: 1.8}\n", 2, "less than or equal"),

@@ -193,7 +193,7 @@ def test_an_upstream_that_is_not_there(start) -> None:
         ({"messages": []}, 422, "passages"),
         (asked(lrp4rag={"passages": []}), 422, "at least 1 item"),
         (asked(lrp4rag={"passages": [""]}), 422, "passage"),
-        (asked(lrp4rag={"passages": ["x"], "more": 1}), 422, "not permitted"),
+        (asked(lrp4rag={"passages": ["x"], "more": 1}), 422, "no such field"),
         (asked(messages="x"), 422, "messages"),
         (asked(messages=[{"role": "system", "content": "x"}]), 422, "user"),
         ([], 422, "object"),

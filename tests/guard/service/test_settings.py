@@ -30,7 +30,7 @@ def test_what_is_given_goes_before_the_environment_and_that_before_the_file(tmp_
         ("port: 99999", 1, "less than or equal to 65535"),
         ("port: eighty", 1, "integer"),
         ("port: yes", 1, "a number is needed"),
-        ("a: 1\n", 1, "not permitted"),
+        ("a: 1\n", 1, "no such field"),
         ("host: localhost\nupstream: ftp://x", 2, "URL scheme"),
         ("upstream: nowhere", 1, "URL"),
         ("policy:\n  budget: 100", 2, "less than or equal to 60"),
