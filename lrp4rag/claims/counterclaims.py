@@ -26,6 +26,14 @@ _NOT_IN_PLACE = word_set("only every each all any both no none not nothing nobod
 _AUXILIARY = (
     r"\b(?:is|are|was|were|has|have|had|may|must|can|will|shall|should|would|could|might|do|does|did)\b"
 )
+_DUTY = r"\b(?:must|(?:has|have|had|needs?) to)\b"
+_FORBIDDEN = re.compile(
+    r"\b(?:(?:must|may)(?: not|n['\u2019]t)|cannot|can['\u2019]t|forbidden|prohibited|allowed|permitted)\b",
+    re.IGNORECASE,
+)
+"""What a passage says of what must not be done, where others say what need not be."""
+NEAR = 60
+"""Characters of a passage around a denied word in which it may say so."""
 _DENIALS: tuple[tuple[str, str], ...] = (
     (r"\bcannot\b", "can"),
     (r"\b(c)an['\u2019]t\b", r"\1an"),
@@ -74,14 +82,16 @@ def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Coun
     start, end, turned = denial.start, denial.end, None
     first, second = own.lower(), other.lower()
     same = stem(first) == stem(second) or relation(base(first), base(second)) in ("same", "synonym")
-    if not same and re.fullmatch(_AUXILIARY, first) is None:
+    if not same and re.fullmatch(f"{_DUTY}|{_AUXILIARY}", first) is None:
         if not {first, second} & _NOT_IN_PLACE:
             turned = _as(own, other)
     else:
         for clause in signed_clauses(text, sentence.start, sentence.end):
             if clause.start <= denial.start < clause.end:
                 start, end = clause.start, clause.end
-                turned = _with_other_sign(text[start:end], denial.start - start)
+                around = slice(max(denial.passage_start - NEAR, 0), denial.passage_end + NEAR)
+                is_forbidden = bool(_FORBIDDEN.search(passages[denial.passage][around]))
+                turned = _with_other_sign(text[start:end], denial.start - start, is_forbidden)
     if turned is None:
         return None
     before = text[sentence.start : start]
@@ -99,9 +109,10 @@ def _as(own: str, other: str) -> str:
     return other[:1].upper() + other[1:] if own[:1].isupper() else other
 
 
-def _with_other_sign(clause: str, at: int) -> str | None:
+def _with_other_sign(clause: str, at: int, is_forbidden: bool) -> str | None:
     """Return a clause without its denial, or with one; None where it has no verb. Of several the nearest one
-    before character `at` is turned, else the first one after it."""
+    before character `at` is turned, else the first one after it. What must be done must not be where it
+    `is_forbidden`, and need not be otherwise."""
 
     def nearest(starts: Sequence[int]) -> int | None:
         return min(starts, key=lambda start: (start > at, abs(start - at)), default=None)
@@ -115,9 +126,13 @@ def _with_other_sign(clause: str, at: int) -> str | None:
     if (start := nearest([*denials])) is not None:
         end, plain = denials[start]
         return clause[:start] + plain + clause[end:]
-    auxiliaries = {one.start(): one.end() for one in re.finditer(_AUXILIARY, clause, re.IGNORECASE)}
+    auxiliaries = {
+        one.start(): one.end() for one in re.finditer(f"{_DUTY}|{_AUXILIARY}", clause, re.IGNORECASE)
+    }
     if (start := nearest([*auxiliaries])) is not None:
         end = auxiliaries[start]
+        if re.fullmatch(_DUTY, clause[start:end], re.IGNORECASE):
+            return f"{clause[:start]}{'must' if is_forbidden else 'need'} not{clause[end:]}"
         return clause[:end] + ("not" if clause[start:end].lower() == "can" else " not") + clause[end:]
     words = list(_WORD.finditer(clause))
     finite = finite_verbs([word[0].lower() for word in words])

@@ -67,6 +67,8 @@ def wordings(passage: str, text: str) -> list[str]:
             "You may park on the balcony.",
             "You may not park on the balcony.",
         ),
+        ("Dogs do not have to wear a lead.", "Dogs must wear a lead.", "Dogs need not wear a lead."),
+        ("Dogs must not wear a lead.", "Dogs have to wear a lead.", "Dogs must not wear a lead."),
         ("Everybody needs a ticket.", "Nobody needs a ticket.", "Everybody needs a ticket."),
     ],
 )
