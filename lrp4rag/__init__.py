@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lrp4rag.reader import Reader, load_reader
     from lrp4rag.util.errors import InputError, LRP4RAGError, LRP4RAGWarning, RelevanceError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Analysis": "classifiers.analysis",
