@@ -29,10 +29,11 @@ def margins_of(detector: Detector, example: Example) -> list[float] | None:
     found = list[float]()
 
     def collect(
-        assessment: Assessment, number: int, _: CounterClaim, other: float | None, *__: Any
+        assessment: Assessment, number: int, counter: CounterClaim, other: float | None, *_: Any
     ) -> Assessment:
-        if assessment.claims is not None and other is not None:
-            found.append(margin(assessment.claims.probabilities[number], other))
+        if assessment.claims is not None:
+            by = margin(assessment.claims.probabilities[number], other, counter)
+            found.extend([] if by is None else [by])
         return assessment
 
     with patch.object(judge, "with_counter_claim", collect):

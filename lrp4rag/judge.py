@@ -687,12 +687,13 @@ class Detector:
             return assessment
 
         def further(known: Sequence[tuple[Judged, ...]]) -> Iterator[tuple[Judged, ...]]:
-            """Yield the counter-claims of further sentences, each with its own probability."""
+            """Yield the counter-claims of further sentences, each with its probability where it needs one."""
             for number, sentence in enumerate(record.compared[len(known) :], start=len(known)):
                 stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
+                counters = counter_claims(response, passages, sentence) if stated else ()
                 yield tuple(
-                    (counter, self._probability(part, record, model, sentence, counter))
-                    for counter in (counter_claims(response, passages, sentence) if stated else ())
+                    (one, None if one.is_said else self._probability(part, record, model, sentence, one))
+                    for one in counters
                 )
 
         for number, judged in enumerate(record.of_each("counter-claims", further)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.grounds import Counterpart
@@ -16,11 +17,14 @@ from lrp4rag.claims.lexicon import base, relation
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.verbs import finite_verbs
 from lrp4rag.claims.words import stem, word_set
+from lrp4rag.util.sentences import sentences_in
 
 LEAST = 0.3
 """How sure a denial is (see `Counterpart`) that is worth a counter-claim, at least."""
 MOST = 2
 """Counter-claims of a sentence, at most."""
+FEWEST = 3
+"""Words with content that a clause has at least of which it is enough that the passages say its opposite."""
 _NOT_IN_PLACE = word_set("only every each all any both no none not nothing nobody")
 """What these deny depends on more than the word in whose place they would be put."""
 _AUXILIARY = (
@@ -55,34 +59,63 @@ _PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CounterClaim:
-    """A sentence in other `words`: as the place of the passages has it that `denial` names."""
+    """A sentence in other `words`: as the place of the passages has it that `denial` names. It `is_said`
+    where a clause of theirs has all words of the clause that was turned, denied as they are there, and none
+    has those of the sentence."""
 
     words: str
     denial: Counterpart
+    is_said: bool = False
 
 
 def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> list[CounterClaim]:
     """Return what a sentence of a text would be if it said what the passages say; those of the surest
     denials, each wording once."""
     found: dict[str, CounterClaim] = {}
+    own = text[sentence.start : sentence.end]
     for denial in sentence.denials:
         if denial.weight < LEAST or len(found) == MOST:
             break
-        words = _turned(text, passages, sentence, denial)
-        if words is not None and words != text[sentence.start : sentence.end]:
-            found.setdefault(words, CounterClaim(words, denial))
+        turned = _turned(text, passages, sentence, denial)
+        if turned is not None and turned[0] != own:
+            words, by_sign = turned
+            found.setdefault(words, CounterClaim(words, denial, by_sign and _is_said(own, words, passages)))
     return list(found.values())
 
 
-def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Counterpart) -> str | None:
-    """Return the sentence with the denied word's clause turned, or with the passage's word in its place; None
-    where neither can be."""
+def _is_said(own: str, words: str, passages: Sequence[str]) -> bool:
+    """Say whether a clause of the passages has all words of the clause of `words` that a sentence does not
+    have so, denied as they are there, and none has them denied otherwise."""
+    kept, said = signed_words(own), [clause for passage in passages for clause in signed_words(passage)]
+    for clause in signed_words(words):
+        otherwise = {(word, -sign) for word, sign in clause}
+        if len(clause) >= FEWEST and clause not in kept and any(clause <= one for one in said):
+            return not any(otherwise <= one for one in said)
+    return False
+
+
+@lru_cache(maxsize=256)
+def signed_words(text: str) -> tuple[frozenset[tuple[str, int]], ...]:
+    """Return the words with content of each clause of a text, each with its sign: -1 where it is denied."""
+    return tuple(
+        frozenset((word.base, word.sign) for word in clause.content)
+        for start, end in sentences_in(text)
+        for clause in signed_clauses(text, start, end)
+    )
+
+
+def _turned(
+    text: str, passages: Sequence[str], sentence: Compared, denial: Counterpart
+) -> tuple[str, bool] | None:
+    """Return the sentence with the denied word's clause turned (True), or with the passage's word in its
+    place (False); None where neither can be."""
     own = text[denial.start : denial.end]
     other = passages[denial.passage][denial.passage_start : denial.passage_end]
     start, end, turned = denial.start, denial.end, None
     first, second = own.lower(), other.lower()
     same = stem(first) == stem(second) or relation(base(first), base(second)) in ("same", "synonym")
-    if not same and re.fullmatch(f"{_DUTY}|{_AUXILIARY}", first) is None:
+    by_sign = same or re.fullmatch(f"{_DUTY}|{_AUXILIARY}", first) is not None
+    if not by_sign:
         if not {first, second} & _NOT_IN_PLACE:
             turned = _as(own, other)
     else:
@@ -101,7 +134,7 @@ def _turned(text: str, passages: Sequence[str], sentence: Compared, denial: Coun
             before = instead + before[particle.end() :]
         else:
             turned = instead + turned[particle.end() :]
-    return before + turned + text[end : sentence.end]
+    return before + turned + text[end : sentence.end], by_sign
 
 
 def _as(own: str, other: str) -> str:

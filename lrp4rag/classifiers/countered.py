@@ -15,11 +15,16 @@ MARGIN = 1.0
 """By how much, in log odds, a counter-claim must be the better supported one for its sentence to be
 contradicted."""
 
+SAID = 1.5
+"""The margin of a counter-claim that the passages say in a clause of the same words."""
 
-def margin(own: float, other: float) -> float:
+
+def margin(own: float, other: float | None, counter: CounterClaim) -> float | None:
     """Return by how much, in log odds, a sentence is more suspect than its counter-claim, by their
-    probabilities."""
-    return float(logit(own)) - float(logit(other))
+    probabilities; None where the other one is not known. It is `SAID` where the passages say that."""
+    if counter.is_said:
+        return SAID
+    return None if other is None else float(logit(own)) - float(logit(other))
 
 
 def with_counter_claim(
@@ -35,10 +40,10 @@ def with_counter_claim(
     better supported: this has the probability `other` (None: not known) in its place. From `MARGIN` on the
     sentence is flagged at the `threshold`, and contradicted."""
     claims = assessment.claims
-    if claims is None or other is None:
+    if claims is None:
         return assessment
-    by = margin(claims.probabilities[number], other)
-    if not by >= MARGIN:
+    by = margin(claims.probabilities[number], other, counter)
+    if by is None or not by >= MARGIN:
         return assessment
     probabilities = claims.probabilities.copy()
     probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))

@@ -101,3 +101,23 @@ def test_there_are_few_of_them() -> None:
     assert (
         len(wordings(passage, "Dogs are allowed, birds are fed, mice are washed and fish are sold.")) <= MOST
     )
+
+
+ALLOWED, NOT_ALLOWED = "Dogs are allowed in the cabin.", "Dogs are not allowed in the cabin."
+
+
+@pytest.mark.parametrize(
+    ("claim", "passages", "said"),
+    [
+        (ALLOWED, ["The ferry leaves at 8 am.", NOT_ALLOWED], True),
+        (ALLOWED, [f"{NOT_ALLOWED} Ask the staff."], True),
+        (NOT_ALLOWED, ["Dogs are always allowed in the cabin."], True),
+        (ALLOWED, [NOT_ALLOWED, ALLOWED], False),  # the passages disagree
+        (ALLOWED, ["Dogs are not allowed in the saloon."], False),
+        ("Dogs are allowed.", ["Dogs are not allowed."], False),  # so few words may be of another subject
+    ],
+)
+def test_what_a_clause_of_the_passages_says_is_known(claim: str, passages: list[str], said: bool) -> None:
+    compared = compare_answer(Passages("", passages), claim, list(sentences_in(claim)))
+    found = [one.is_said for each in compared for one in counter_claims(claim, passages, each)]
+    assert any(found) is said

@@ -21,7 +21,7 @@ from lrp4rag.reader.reading import PromptReading
 from lrp4rag.streaming import verdict_of
 from tests.cli.plain_detector import plain_detector
 
-PASSAGES = ("Dogs are not allowed on the train, bicycles are.", "Bags travel free of charge.")
+PASSAGES = ("Dogs are not allowed aboard, bicycles are.", "Bags travel free of charge.")
 RESPONSE = "Bags travel free. Dogs are allowed on the train. The train leaves at noon."
 THRESHOLD = 0.7
 ALLOWED = RESPONSE.index("allowed")
@@ -46,9 +46,17 @@ def test_from_the_margin_on_it_is_flagged(above: float) -> None:
     np.testing.assert_allclose(found.claims.probabilities, [0.2, expit(logit(THRESHOLD) + above), 0.3])
     assert found.probability == found.claims.probabilities[1]
     (one,) = found.contradictions
-    assert (one.text, one.instead) == ("Dogs are allowed on the train", "Dogs are not allowed on the train")
+    assert (one.text, one.instead) == ("Dogs are allowed on the train", "Dogs are not allowed aboard")
     assert RESPONSE[one.start : one.end] == one.text
     assert PASSAGES[0][one.passage_start : one.passage_end] == one.instead
+
+
+def test_what_the_passages_say_in_the_same_words_needs_no_margin() -> None:
+    said = replace(COUNTER, is_said=True)
+    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, said, None, THRESHOLD, RESPONSE, PASSAGES)
+    assert found.claims is not None
+    assert found.claims.probabilities[1] > THRESHOLD
+    assert len(found.contradictions) == 1
 
 
 def test_what_is_more_suspect_and_what_was_named_stays() -> None:
@@ -138,7 +146,7 @@ def test_a_stream_asks_for_it_once(detector: Detector, monkeypatch: pytest.Monke
     assert [one.status for one in streamed.sentences] == [one.status for one in whole.sentences]
     assert whole.sentences[1].status == "contradicted"
     assert whole.hallucinated
-    assert "Dogs are not allowed on the train" in [one.instead for one in whole.contradictions]
+    assert "Dogs are not allowed aboard" in [one.instead for one in whole.contradictions]
 
 
 def test_one_that_does_not_fit_into_the_window_is_left_out(
