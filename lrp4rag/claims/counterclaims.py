@@ -53,6 +53,7 @@ _DENIALS: tuple[tuple[str, str], ...] = (
 )
 """Denials, and what takes their place where nothing is denied; the first that fits."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|[,;]")
+_NOT = re.compile(r"\b(?:not|no|never|cannot|without|nobody|none)\b|n['\u2019]t\b", re.IGNORECASE)
 _PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
 """The answer to the question in short, before the sentence that gives it in full."""
 
@@ -84,21 +85,38 @@ def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> li
 
 
 def _is_said(own: str, words: str, passages: Sequence[str]) -> bool:
-    """Say whether a clause of the passages has all words of the clause of `words` that a sentence does not
-    have so, denied as they are there, and none has them denied otherwise."""
-    kept, said = signed_words(own), [clause for passage in passages for clause in signed_words(passage)]
-    for clause in signed_words(words):
-        otherwise = {(word, -sign) for word, sign in clause}
-        if len(clause) >= FEWEST and clause not in kept and any(clause <= one for one in said):
-            return not any(otherwise <= one for one in said)
+    """Say whether a clause of the passages has the words of the clause of `words` that a sentence does not
+    have so, in their order and denied as they are there, and none has them denied otherwise."""
+    kept, said = _signed(own), [clause for passage in passages for clause in _signed(passage)]
+    for clause in _signed(words):
+        if len(clause.words) >= FEWEST and clause not in kept and any(one.has(clause) for one in said):
+            otherwise = {(word, -sign) for word, sign in clause.words}
+            return not any(otherwise <= set(one.words) for one in said)
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    """The `words` with content of a clause, each with its sign: -1 where it is denied; and whether a "not" or
+    the like stands in it, rather than a "prevents"."""
+
+    words: tuple[tuple[str, int], ...]
+    has_not: bool
+
+    def has(self, other: _Signed) -> bool:
+        """Say whether it has the other one's words without others between them."""
+        last = len(self.words) - len(other.words)
+        runs = (self.words[k : k + len(other.words)] for k in range(last + 1))
+        return self.has_not == other.has_not and other.words in runs
+
+
 @lru_cache(maxsize=256)
-def signed_words(text: str) -> tuple[frozenset[tuple[str, int]], ...]:
-    """Return the words with content of each clause of a text, each with its sign: -1 where it is denied."""
+def _signed(text: str) -> tuple[_Signed, ...]:
     return tuple(
-        frozenset((word.base, word.sign) for word in clause.content)
+        _Signed(
+            tuple((word.base, word.sign) for word in clause.content),
+            _NOT.search(text, clause.start, clause.end) is not None,
+        )
         for start, end in sentences_in(text)
         for clause in signed_clauses(text, start, end)
     )

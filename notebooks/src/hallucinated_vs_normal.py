@@ -13,12 +13,15 @@
 # cores it takes some minutes, nearly all of them for extracting relevance.
 
 # %%
+import sys
 import tempfile
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from scipy.stats import wilcoxon
+
+sys.path.insert(0, "..")  # research stands beside the package in a clone
 
 from experiments.paper import distributions
 from experiments.paper.distributions import draw_tests, position_test

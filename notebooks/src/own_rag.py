@@ -13,6 +13,7 @@
 
 # %%
 import re
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -20,6 +21,8 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from sklearn.feature_extraction.text import TfidfVectorizer
+
+sys.path.insert(0, "..")  # research stands beside the package in a clone
 
 from experiments.systems.encoders import Embedder
 from lrp4rag import Detector, Example, load_reader

@@ -13,11 +13,14 @@
 # minutes on two cores.
 
 # %%
+import sys
 import tempfile
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+
+sys.path.insert(0, "..")  # research stands beside the package in a clone
 
 from experiments.figures.results import draw_lengths
 from lrp4rag import load_examples, load_reader
