@@ -82,8 +82,8 @@ def render_line(analysis: Analysis) -> Text:
         line.append(f"  {'; '.join(contradiction_words(contradicted[0]))}")
     elif analysis.sentences:
         most = max(analysis.sentences, key=_suspicion_of)
-        number = most.relevance if most.probability is None else most.probability
-        line.append("  " if number is None else f"  {number:+.2f} ", style="dim")
+        relevance = most.relevance if most.probability is None else None
+        line.append("  " if relevance is None else f"  {relevance:+.2f} ", style="dim")
         line.append(one_line(most.text))
     return line
 
@@ -105,6 +105,7 @@ class Tally:
     judged: int = 0
     probabilities: float = 0.0
     slowest: tuple[float, str] | None = None
+    threshold: float | None = None
     prevalence: float | None = None
     calibrated: bool = True
 
@@ -119,20 +120,24 @@ class Tally:
             spent = sum(row["seconds"].values())
             if self.slowest is None or spent > self.slowest[0]:
                 self.slowest = spent, str(row.get("id", "?"))
+        if self.threshold is None:
+            self.threshold = row.get("threshold")
         if self.prevalence is None:
             self.prevalence = row.get("prevalence")
         self.calibrated &= row.get("calibrated", True)
 
 
 def render_summary(tally: Tally) -> Text:
-    """Render how many examples are flagged, their mean probability, which took longest, and the
-    prevalence."""
+    """Render how many examples are flagged from which threshold on, their mean probability, which took
+    longest, and the prevalence."""
     text = Text(f"{tally.examples} {'example' if tally.examples == 1 else 'examples'}")
     if tally.judged:
         text.append(f", {tally.flagged} flagged", style="bold red" if tally.flagged else "bold green")
         if tally.abstained:
             text.append(f", {tally.abstained} without a verdict", style="yellow")
         text.append(f", mean probability {tally.probabilities / tally.judged:.2f}")
+        if tally.threshold is not None:
+            text.append(f" (threshold {tally.threshold:.2f})")
     if tally.slowest is not None:
         spent, slowest = tally.slowest
         text.append(f", slowest {one_line(slowest, 40)} ({spent:.1f} s)")

@@ -324,7 +324,7 @@ def test_summary():
     flagged, fine = record(analysis_of(probability=0.9)), record(analysis_of(probability=0.2))
     slow = {**fine, "id": "slow\x1b[1m", "seconds": {"push": 20.0}}
     text = summary_of([flagged, fine, slow, {"id": "failed", "error": "too long"}])
-    assert text.startswith("4 examples, 1 flagged, mean probability 0.43, slowest slow")
+    assert text.startswith("4 examples, 1 flagged, mean probability 0.43 (threshold 0.50), slowest slow")
     assert text.endswith("(20.0 s)")
     assert "\x1b" not in text
     assert summary_of([]) == "0 examples"
