@@ -136,6 +136,8 @@ def _banner(settings: Settings, port: int, token: str | None, share: str | None 
         asked = [{"role": "user", "content": QUESTION}]
         chat = {"model": "any", "stream": True, "messages": asked, "lrp4rag": {"passages": [PASSAGE]}}
         lines.append(curl("/v1/chat/completions", chat))
+    else:
+        lines.append("no chat: give --upstream URL, or --demo to try one")
     return lines
 
 
