@@ -25,7 +25,7 @@ from lrp4rag.util.files import write_atomically
 FOLDER = Path(__file__).parent
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LARGEST = 500_000  # bytes of a notebook with its outputs
-SECONDS_PER_CELL = 900
+SECONDS_PER_CELL = 3600
 
 Kind = Literal["markdown", "code"]
 
