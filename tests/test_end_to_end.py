@@ -155,7 +155,10 @@ PASSAGES_HAVE = {
     "parental-leave": ("4 weeks", "2 weeks"),
     "coffee-machine": ("6 months", "3 months"),
     "pool-hours": ("9 pm", "6 pm"),
-    "blood-thinner": ("may", "must not"),
+    "blood-thinner": (
+        "Corvexin may be taken together with ibuprofen",
+        "Corvexin must not be taken together with ibuprofen or other anti-inflammatory painkillers",
+    ),
     "baggage": ("60 euros", "85 euros"),
     "backup": ("14 days", "30 days"),
     "director": ("Tomas Ekdahl", "Dr Amina Castell"),
@@ -174,7 +177,7 @@ def contradictions(default_reader: Reader) -> dict[str, ExplainedVerdict]:
     return {example.id: verdict for example, verdict in zip(examples, verdicts, strict=True)}
 
 
-MISSED = {"blood-thinner", "baggage", "telescope"}
+MISSED = {"baggage", "telescope"}
 """Those that are under the default threshold."""
 
 

@@ -16,7 +16,7 @@ from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.claims.index import Occurrence
-from lrp4rag.claims.polarity import find_plain, find_polarity, stated_without
+from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
@@ -33,6 +33,11 @@ FAR = 0.25
 """Up to here a place is about something else: it contradicts no value that a passage has."""
 _DENIED = re.compile(
     r"\b(?:not|rather than|instead of|never)\s+(?:(?:by|in|on|at|the|a|an)\s+)?$", re.IGNORECASE
+)
+_SIGN = re.compile(
+    r"(?:(?:is|are|was|were|has|have|had|do|does|did|can|could|may|might|must|need|should|will|would|shall)"
+    r"(?: not|n['\u2019]t)?|cannot|not|never|no)",
+    re.IGNORECASE,
 )
 LARGEST = 20.0
 """Nats; margins are clipped there where they are compared."""
@@ -273,21 +278,15 @@ def with_clauses(
     known: Iterable[Contradiction], clauses: Iterable[Contradiction]
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions with those of clauses, in the order of the response. A clause has the place
-    of what was known of itself and of its "is", "may" or "before", which it shows beside the passage's."""
+    of what was known of itself, and of its "is", "may" or "not", which tell nothing by themselves."""
     clauses = tuple(clauses)
 
     def is_told(one: Contradiction) -> bool:
         around = [(each.start, each.end) for each in clauses if each.start <= one.start < each.end]
-        return bool(around) and ((one.start, one.end) in around or _is_sign(one.text))
+        return bool(around) and ((one.start, one.end) in around or bool(_SIGN.fullmatch(one.text)))
 
     kept = (one for one in known if not is_told(one))
     return tuple(sorted((*kept, *clauses), key=lambda one: one.start))
-
-
-def _is_sign(text: str) -> bool:
-    """Say whether a text is a word whose opposite makes another statement."""
-    found = (*find_polarity(text), *find_plain(text))
-    return any((one.start, one.end) == (0, len(text)) for one in found)
 
 
 def differences(

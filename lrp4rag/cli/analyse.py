@@ -243,7 +243,7 @@ class _Printer:
 
         if self.tally.examples:
             console = open_console(stderr=True) if self._as_json else self._console
-            console.print(render_summary(self.tally))
+            console.print(render_summary(self.tally), soft_wrap=True)
         return self.tally.flagged > 0
 
 

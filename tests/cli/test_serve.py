@@ -135,4 +135,6 @@ def test_the_banner_can_be_typed() -> None:
     curls = [line for line in lines if line.startswith("  curl")]
     assert len(curls) == 2
     assert all("Authorization: Bearer abc" in line for line in curls)
-    assert len(_banner(Settings.load(None, open=True), 1, None)) == 3
+    *_, judge, chat = _banner(Settings.load(None, open=True), 1, None)
+    assert "/v1/judge" in judge
+    assert "--upstream" in chat
