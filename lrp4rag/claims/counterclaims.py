@@ -87,9 +87,11 @@ def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> li
 def _is_said(own: str, words: str, passages: Sequence[str]) -> bool:
     """Say whether a clause of the passages has the words of the clause of `words` that a sentence does not
     have so, in their order and denied as they are there, and none has them denied otherwise."""
-    kept, said = _signed(own), [clause for passage in passages for clause in _signed(passage)]
-    for clause in _signed(words):
-        if len(clause.words) >= FEWEST and clause not in kept and any(one.has(clause) for one in said):
+    kept = _signed(own)
+    turned = [one for one in _signed(words) if len(one.words) >= FEWEST and one not in kept]
+    said = [one for passage in passages for one in _signed(passage)] if turned else []
+    for clause in turned:
+        if any(one.has(clause) for one in said):
             otherwise = {(word, -sign) for word, sign in clause.words}
             return not any(otherwise <= set(one.words) for one in said)
     return False
@@ -145,14 +147,10 @@ def _turned(
                 turned = _with_other_sign(text[start:end], denial.start - start, is_forbidden)
     if turned is None:
         return None
-    before = text[sentence.start : start]
-    if particle := _PARTICLE.match(before or turned):
-        instead = _as(particle[0], "no" if particle["yes"] else "yes")
-        if before:
-            before = instead + before[particle.end() :]
-        else:
-            turned = instead + turned[particle.end() :]
-    return before + turned + text[end : sentence.end], by_sign
+    whole = text[sentence.start : start] + turned + text[end : sentence.end]
+    if particle := _PARTICLE.match(whole):
+        whole = _as(particle[0], "no" if particle["yes"] else "yes") + whole[particle.end() :]
+    return whole, by_sign
 
 
 def _as(own: str, other: str) -> str:
