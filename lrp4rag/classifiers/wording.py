@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lrp4rag.claims.bounds import bound_of
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, rivals
 from lrp4rag.claims.value import Value, agree
@@ -35,6 +36,26 @@ _DENIED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Before a value: it is not said, but denied."""
+_SOMEBODY = r"(?:I|we|you|someone|somebody|anyone|anybody|an?|my|our)"
+_CASE = re.compile(
+    rf"\b(?:an?|my|our|your) (?:[\w'\u2019-]+ ){{1,3}}(?:of|with|aged|worth|weighing|costing)(?: about)? \Z"
+    rf"|\b(?:if|in case|suppose|supposing|assuming|(?:when|as|for) {_SOMEBODY}|(?:people|{_SOMEBODY}) who)\b"
+    r"[^,;.?!]*\Z",
+    re.IGNORECASE,
+)
+"""Before a value of the asker's case: "a child of", "if I take"."""
+_CASE_AFTER = re.compile(r"[ -](?:ago|olds?|year-olds?)\b", re.IGNORECASE)
+_STATED = re.compile(r"\W*(?:I|we|my|our)\b(?![^?]*\?\s*\Z)", re.IGNORECASE)
+"""What the asker says of themselves, and does not ask."""
+_HEARD = re.compile(
+    r"\b(?:told|heard|hear|read|know|knew|think|thought|believe|understand|understood|saw|see|says?|said|assume)\b",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(
+    r"(?i:\b(?:within|until|till|by|before|after|since|from|between)(?: the)? )\Z"
+    r"|(?:\d\S*|[A-Z]\w*)(?: ?[a-z%]{1,6})?(?: (?:to|until|till|through) | ?[-\u2010-\u2015] ?)\Z",
+)
+_LIMIT_AFTER = re.compile(r" (?:to|until|till|through) (?=[\dA-Z])| ?[-\u2010-\u2015] ?(?=[\dA-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +99,30 @@ def _supposed(question: str, passages: Sequence[str]) -> tuple[Supposed, ...]:
         around = question[: value.start] + question[value.end :]
         occurrences = index.occurrences(value, index.similarities(content_words(around)))
         others = [one for one in rivals(value, occurrences) if one.similarity > 0]
-        if others and not any(agree(value, one.value) for one in occurrences):
+        if not others or any(agree(value, one.value) for one in occurrences) or _is_case(question, value):
+            continue
+        limited = _is_limit(passages[others[0].passage], others[0].value)
+        if not limited or _is_limit(question, value):
             supposed.append(Supposed(value, others[0].value))
     return tuple(supposed)
+
+
+def _is_case(question: str, value: Value) -> bool:
+    """Say whether a value is of the asker's own case, which passages do not know ("I am 67 years old.")."""
+    sentence = next(
+        (one for one in sentences_in(question) if one[0] <= value.start < one[1]), (0, len(question))
+    )
+    text = question[slice(*sentence)]
+    if _CASE.search(question[sentence[0] : value.start]) or _CASE_AFTER.match(question, value.end):
+        return True
+    return _STATED.match(text) is not None and not _HEARD.search(text)
+
+
+def _is_limit(text: str, value: Value) -> bool:
+    """Say whether a value is a bound, or an end of a range: what is compared with it need not be equal."""
+    before = text[max(value.start - 20, 0) : value.start]
+    bounded = bound_of(text, value.start, value.end) != ""
+    return bounded or bool(_LIMIT.search(before) or _LIMIT_AFTER.match(text, value.end))
 
 
 def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:

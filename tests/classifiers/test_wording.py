@@ -78,6 +78,52 @@ def test_what_the_passages_have_or_do_not_contradict_is_not_supposed(
     assert premise_of(example_of("Yes, within 30 days.", question, passages)) is None
 
 
+@pytest.mark.parametrize(
+    ("question", "passage"),
+    [
+        ("How is it given to a child of 5 years?", "Children from 2 to 6 years are given 5 ml of it."),
+        ("Can I bring a suitcase of 25 kg?", "Suitcases up to 23 kg are free, heavier ones cost 60 euros."),
+        (
+            "Is the library open on Tuesday at 5 pm?",
+            "The library is open Monday to Friday from 9 am to 6 pm.",
+        ),
+        ("I ordered the shoes 20 days ago. Is it too late?", "Shoes may be returned within 30 days."),
+        (
+            "I bought it 3 years ago. Is there a warranty?",
+            "The warranty is 2 years from the day you bought it.",
+        ),
+        ("I work 30 hours a week. What leave do I get?", "Who works 38 hours a week has 28 days of leave."),
+        ("What do I pay if I take 3 suitcases?", "Two suitcases cost 40 euros, each further one 30 euros."),
+        (
+            "Which one is for someone who drives 20,000 km?",
+            "Tariff M is for 15,000 km, tariff L for 25,000 km.",
+        ),
+    ],
+)
+def test_the_asker_s_own_case_is_not_supposed_of_the_passages(question: str, passage: str) -> None:
+    assert premise_of(example_of("So it is.", question, (passage,))) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "instead"),
+    [
+        ("Can I return shoes within 60 days?", "Shoes may be returned within 30 days.", "30 days"),
+        (
+            "I heard shoes may be returned within 60 days. Is that so?",
+            "Shoes may be returned within 30 days.",
+            "30 days",
+        ),
+        ("Why was the bridge opened in 1967?", "The bridge was opened in 1934.", "1934"),
+        ("Does the warranty of 5 years cover it?", "The warranty is 2 years and covers it.", "2 years"),
+        ("Who gets the 6 weeks of leave?", "Partners are entitled to 2 weeks of leave.", "2 weeks"),
+    ],
+)
+def test_what_is_supposed_of_the_passages(question: str, passage: str, instead: str) -> None:
+    premise = premise_of(example_of("So it is.", question, (passage,)))
+    assert premise is not None
+    assert [one.instead.text for one in premise.supposed] == [instead]
+
+
 def test_a_name_is_repeated_only_where_it_is_affirmed() -> None:
     passages = ("The old lighthouse was designed by Robert Hale.",)
     question = "The old lighthouse was designed by Anna Berg, right?"
