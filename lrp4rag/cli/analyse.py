@@ -27,6 +27,7 @@ from lrp4rag.cli.options import (
     file_option,
     gathered,
     hidden,
+    open_detector,
     policy_option,
     reader_options,
 )
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from lrp4rag.example import Example
-    from lrp4rag.guard.policy import Assessment
-    from lrp4rag.judge import Detector, ExplainedVerdict
+    from lrp4rag.guard.policy import Assessment, Policy
+    from lrp4rag.judge import ExplainedVerdict
 
 HALLUCINATION = 3
 
@@ -90,7 +91,7 @@ class Files:
     file_option("--html", "html_path", help="Write a self-contained page: what each sentence rests on."),
     file_option("--png", "png_path", help="Write plots of the relevance."),
 )
-@engine_options(shown=("engine",))
+@engine_options()
 @click.option("--fail-on-hallucination", is_flag=True, help="Exit with 3 if a response is flagged.")
 @click.pass_context
 def analyse(
@@ -128,14 +129,12 @@ def analyse(
     if choice.detector_name == "none" and policy_path not in (None, NO_POLICY):
         raise InputError("--policy decides on a verdict, and needs a detector")
     engine.require_possible(reader)
-    if engine.ray:
+    if engine.several:
         if files.paths or choice.estimates:
-            raise InputError("--html, --png and --prevalence estimate are for one machine")
+            engine.require_one_process("--html, --png and --prevalence estimate are")
         source.require_one()
-        flagged, code = _on_cluster(source, choice, engine, reader, policy_path, max_new_tokens, as_json)
+        flagged, code = _shared(source, choice, engine, reader, policy_path, max_new_tokens, as_json)
     else:
-        if engine.workers is not None:
-            raise InputError("--workers are for a cluster; add --engine ray")
         flagged, code = _here(source, choice, reader, policy_path, max_new_tokens, files, as_json)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
@@ -167,7 +166,7 @@ def _here(
 
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
     started = time.perf_counter()
-    detector = _open(choice, reader)
+    detector = open_detector(choice, reader)
     verdicts = detector.judge_each(
         examples,
         prevalence="estimate" if choice.estimates and detector.model is not None else None,
@@ -191,23 +190,6 @@ def _here(
         _print_one(verdict, decision, as_json)
         files.write(verdict, decision, detector.name)
         return bool(verdict.hallucinated), 0
-
-
-def _open(choice: DetectorChoice, reader: ReaderChoice) -> Detector:
-    from lrp4rag.judge import Detector
-
-    choice = choice.beside(reader)
-    model = choice.open(reader.device)
-    if choice.estimates and model is not None:
-        _ = model.assumed_prevalence  # what has none is refused before the expensive part
-    return Detector(
-        model,
-        reader.open(model),
-        name=f"{choice.detector_name} ({model.card.classifier})" if model else None,
-        composite=reader.composite,
-        truncation=reader.truncate,
-        max_memory=reader.max_memory,
-    )
 
 
 def _print_one(verdict: ExplainedVerdict, decision: Assessment | None, as_json: bool) -> None:
@@ -267,7 +249,7 @@ def _print_many(
     return printer.end(), code
 
 
-def _on_cluster(
+def _shared(
     source: Source,
     choice: DetectorChoice,
     engine: EngineChoice,
@@ -276,21 +258,35 @@ def _on_cluster(
     max_new_tokens: int,
     as_json: bool,
 ) -> tuple[bool, int]:
-    """Judge the examples on a cluster and print them. Returns whether one is flagged, and the exit code. A
+    """Have workers judge the examples, and print them. Returns whether one is flagged, and the exit code. A
     detector or a policy that cannot be loaded is refused here."""
-    from lrp4rag.guard.cluster.analysis import analyse_on_cluster
+    from lrp4rag.guard.many import Failure, judge_many
     from lrp4rag.guard.policy import load_policy
 
     _ = choice.open()
     policy = None if policy_path == NO_POLICY else load_policy(policy_path)
-    load = partial(_open, choice.for_workers(), reader.for_workers())
+    load = partial(open_detector, choice.for_workers(), engine.of_worker(reader))
     printer, code = _Printer(as_json), 0
-    examples = source.read()
-    with engine.joined(reader) as workers:
-        for analysed in analyse_on_cluster(examples, load, policy, workers, max_new_tokens=max_new_tokens):
-            if analysed.record is not None:
-                printer.show(analysed.record, analysed.line)
+    examples, options = source.read(), {"max_new_tokens": max_new_tokens}
+    with engine.mapping(reader) as map_groups:
+        for example, row in judge_many(examples, load, partial(_shown, policy), map_groups, options):
+            if isinstance(row, Failure):
+                tell("Error", f"example '{one_line(example.id, 100)}': {row.error}")
+                code = max(code, row.code)
             else:
-                tell("Error", f"example '{one_line(analysed.id, 100)}': {analysed.error}")
-                code = max(code, analysed.code)
+                printer.show(row["record"], row["line"])
     return printer.end(), code
+
+
+def _shown(policy: Policy | None, verdict: ExplainedVerdict) -> dict[str, Any]:
+    """Return the record of a verdict and its line, in the process that judged."""
+    from lrp4rag.guard.policy import assess
+    from lrp4rag.report.record import record
+    from lrp4rag.report.terminal import render_line
+
+    judged = policy is not None and verdict.detector.model is not None
+    decision = assess(policy, verdict.example, verdict) if policy is not None and judged else None
+    return {
+        "record": record(verdict, prevalence=verdict.prevalence, decision=decision),
+        "line": render_line(verdict).plain,
+    }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +16,7 @@ from lrp4rag.util.errors import InputError
 
 if TYPE_CHECKING:
     from lrp4rag.guard.cluster.workers import Workers
+    from lrp4rag.guard.many import MapGroups
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,16 @@ class EngineChoice:
     def ray(self) -> bool:
         return self.engine == "ray"
 
+    @property
+    def several(self) -> bool:
+        """Whether work is shared."""
+        return self.ray or (self.workers or 1) > 1
+
+    def require_one_process(self, what: str) -> None:
+        """Raise `InputError` where work is shared, for `what` cannot be."""
+        if self.several:
+            raise InputError(f"{what} for one process")
+
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
         """Join the cluster; its workers have a device each and the memory that the reader's options name."""
@@ -43,25 +53,31 @@ class EngineChoice:
             yield Workers(self.workers, self.worker_cpus, gpu=gpu, memory=memory)
 
     @contextmanager
-    def store_or_temporary(self, store: Path | None) -> Iterator[Path]:
-        """Yield the store, or a temporary folder. Raises `InputError` where other machines lack that."""
-        if store is not None:
-            yield store
-            return
-        if self.ray:
-            from lrp4rag.guard.cluster.workers import cluster_address
+    def mapping(self, reader: ReaderChoice) -> Iterator[MapGroups]:
+        """Yield what maps groups of responses over the workers."""
+        if not self.ray:
+            from lrp4rag.util.processes import map_tasks
 
-            if cluster_address(self.address) != "local":
-                raise InputError("a cluster needs --store: a folder that all its machines have, or a URL")
-        with tempfile.TemporaryDirectory(prefix="lrp4rag-") as folder:
-            yield Path(folder)
+            yield partial(map_tasks, workers=self.workers or 1)
+            return
+        from lrp4rag.guard.cluster.workers import map_groups
+
+        with self.joined(reader) as workers:
+            yield partial(map_groups, workers=workers)
+
+    def of_worker(self, reader: ReaderChoice) -> ReaderChoice:
+        """Return the reader of a worker: with a part of the memory, or as other machines find it."""
+        if self.ray:
+            return reader.for_workers()
+        memory = reader.max_memory and reader.max_memory // (self.workers or 1)
+        return replace(reader, max_memory=memory)
 
     def require_possible(self, reader: ReaderChoice) -> None:
         """Raise `InputError` for options of a cluster without one, and for a reader on all devices beside
         others."""
         if not self.ray and (self.address is not None or self.worker_cpus != 1):
             raise InputError("--address and --worker-cpus are for a cluster; add --engine ray")
-        if reader.device == "auto" and (self.ray or (self.workers or 1) > 1):
+        if reader.device == "auto" and self.several:
             raise InputError("--device auto spreads one reader over the devices of one machine: one worker")
 
 
@@ -69,7 +85,7 @@ _OPTIONS = {
     "workers": advanced(
         "--workers",
         type=click.IntRange(1),
-        help="Processes that share the extraction and --max-memory; without --device they take GPUs in turn. "
+        help="Processes that share the work and --max-memory; without --device they take GPUs in turn. "
         "With --engine ray: readers on any machine, with --max-memory each.  [default: 1; with ray as many "
         "as there are GPUs, or CPUs]",
     ),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from lrp4rag import __version__
 from lrp4rag.cli.command import command
 from lrp4rag.cli.engine import EngineChoice, engine_options
-from lrp4rag.cli.extract import extraction_of
+from lrp4rag.cli.extract import warn_of_failures
 from lrp4rag.cli.inputs import data_files, load_data
 from lrp4rag.cli.options import (
     BOOTSTRAP,
@@ -18,8 +20,6 @@ from lrp4rag.cli.options import (
     GENERATOR,
     NONE,
     PATH,
-    PLACE,
-    STORE_HELP,
     DetectorChoice,
     Number,
     ReaderChoice,
@@ -27,6 +27,7 @@ from lrp4rag.cli.options import (
     detector_options,
     file_option,
     hidden,
+    open_detector,
     reader_options,
     repeatable,
 )
@@ -36,6 +37,7 @@ from lrp4rag.util.terminal import open_console, say, say_json
 
 if TYPE_CHECKING:
     from lrp4rag.classifiers import Model
+    from lrp4rag.guard.evaluation.unfinished import Unfinished
 
 WORSE = 4
 """The exit code where the gate fails."""
@@ -63,7 +65,6 @@ MAX_DROP = 0.05
     GENERATOR,
     BOOTSTRAP,
 )
-@click.option("--store", type=PLACE, help=f"{STORE_HELP}  [default: a temporary folder]")
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @CONFIG
 @engine_options(shown=("workers",))
@@ -80,7 +81,6 @@ def evaluate(
     max_drop: float | None,
     gated: tuple[str, ...],
     date: datetime | None,
-    store: Path | None,
     generator: tuple[str, ...],
     allow_seen: bool,
     resamples: int,
@@ -88,11 +88,11 @@ def evaluate(
     reader: ReaderChoice,
     as_json: bool,
 ) -> None:
-    """Run a detector over labelled DATA and print its metrics per generator, with intervals, and what a
-    policy does with the answers.
+    """Judge labelled DATA as `analyse` does, and print metrics per generator, with intervals, which examples
+    are missed, and what a policy does with the answers.
 
-    --json has those of a token detector on tokens, spans and sentences too, beside controls. DATA that
-    shares sources with the detector's training data is refused, unless --allow-seen.
+    DATA that shares sources with the detector's training data is refused, unless --allow-seen. With --out
+    it is safe to interrupt: running it again judges only what is missing.
 
     With --baseline it is a gate for CI: the same examples (by id and texts) are compared in pairs, by a
     bootstrap over sources. A measure fails where it is worse by more than --max-drop and the 95 % interval
@@ -107,6 +107,9 @@ def evaluate(
     """
     if baseline is None and (max_drop is not None or gated):
         raise InputError("--max-drop and --measure are for a comparison; add --baseline FILE")
+    if choice.estimates:
+        engine.require_one_process("--prevalence estimate is")
+    engine.require_possible(reader)
     if out is not None:  # before the expensive part
         check_written(out, data_files(data))
 
@@ -126,6 +129,7 @@ def evaluate(
         render_gate,
     )
     from lrp4rag.guard.evaluation.result import flagged_by_kind, measures_of
+    from lrp4rag.guard.evaluation.unfinished import Unfinished
     from lrp4rag.guard.policy import load_policy
     from lrp4rag.training.train import labelled, refuse_seen
 
@@ -139,22 +143,29 @@ def evaluate(
     if not allow_seen:
         refuse_seen(detector.card, examples, data, detector.replacement)
     date = None if date is None else date.replace(tzinfo=UTC)
-    estimate = choice.estimates
-    with engine.store_or_temporary(store) as folder:
-        extraction = None
-        if detector.needs:
-            extraction = extraction_of(examples, folder, reader, detector.needs, engine, detector)
+    how = [repr(choice), repr(reader), str(detector.card.sha256), policy.hash, str(date), __version__]
+    unfinished = None if out is None or choice.estimates else Unfinished(out, how)
+    with engine.mapping(reader) as map_groups:
         evaluation = run(
-            detector, examples, extraction, resamples=resamples, estimate=estimate, policy=policy, date=date
+            detector,
+            examples,
+            partial(open_detector, choice.for_workers(), engine.of_worker(reader)),
+            map_groups=map_groups,
+            estimate=choice.estimates,
+            resamples=resamples,
+            policy=policy,
+            date=date,
+            unfinished=unfinished,
         )
+    warn_of_failures(evaluation.failures)
     kinds = flagged_by_kind(examples, evaluation.results)
     measures = measures_of(evaluation.results, resamples=resamples)
-    how = made_with(evaluation, detector.card, choice.detector_name, policy, date)
-    record = evaluation_record(evaluation, detector.card, how, kinds, measures)
+    made = made_with(evaluation, detector.card, choice.detector_name, policy, date)
+    record = evaluation_record(evaluation, detector.card, made, kinds, measures)
     gate = None
     if saved is not None and baseline is not None:
         most = MAX_DROP if max_drop is None else max_drop
-        gate = compare(evaluation.results, saved, how, max_drop=most, gated=names, resamples=resamples)
+        gate = compare(evaluation.results, saved, made, max_drop=most, gated=names, resamples=resamples)
         record["gate"] = gate_record(gate, baseline.name)
     if as_json:
         say_json(record)
@@ -163,9 +174,15 @@ def evaluate(
     if gate is not None and baseline is not None:
         open_console(stderr=as_json).print(render_gate(gate, baseline.name))
     if out is not None:
-        write_atomically(out, written(record))
-        say(f"wrote {out}", err=True)
+        _write(out, written(record), unfinished)
     ctx.exit(WORSE if gate is not None and gate.failed else 0)
+
+
+def _write(out: Path, text: str, unfinished: Unfinished | None) -> None:
+    write_atomically(out, text)
+    say(f"wrote {out}", err=True)
+    if unfinished is not None:
+        unfinished.done()
 
 
 def _opened(choice: DetectorChoice, reader: ReaderChoice) -> tuple[DetectorChoice, Model]:

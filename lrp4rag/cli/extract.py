@@ -1,8 +1,8 @@
-"""`lrp4rag extract`, and the extraction that `train` and `evaluate` begin with."""
+"""`lrp4rag extract`, and the extraction that `train` begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,17 +103,24 @@ def extraction_of(
     detector: Model | None = None,
 ) -> Extraction:
     """Extract with the chosen reader, as the detector needs it where there is one, and report failures."""
-    from lrp4rag.report.inventory import reasons_table
-    from lrp4rag.training.inventory import reasons_of
-
     check_folder(store)
     engine.require_possible(choice)
     extraction = (_on_cluster if engine.ray else _here)(examples, store, choice, parts, engine, detector)
-    if extraction.failures:
-        many = len(extraction.failures)
-        reasons = reasons_table(reasons_of(extraction.failures))
-        tell("Warning", f"{many} response{'s' if many > 1 else ''} failed\n{reasons}")
+    warn_of_failures(extraction.failures)
     return extraction
+
+
+def warn_of_failures(failures: Mapping[str, str]) -> None:
+    """Say how many responses failed, and why."""
+    from lrp4rag.report.inventory import reasons_table
+    from lrp4rag.training.inventory import reasons_of
+
+    if failures:
+        many = len(failures)
+        tell(
+            "Warning",
+            f"{many} response{'s' if many > 1 else ''} failed\n{reasons_table(reasons_of(failures))}",
+        )
 
 
 def _here(

@@ -431,6 +431,25 @@ def detector_options(others: str = "") -> Decorator:
     )
 
 
+def open_detector(choice: DetectorChoice, reader: ReaderChoice, *, worker: int = 0) -> Detector:
+    """Load a detector with its reader, or the one that judges beside another reader. That of a further
+    `worker` is on the next GPU, as for `ReaderChoice.open`."""
+    from lrp4rag.judge import Detector
+
+    choice = choice.beside(reader)
+    model = choice.open(reader.device)
+    if choice.estimates and model is not None:
+        _ = model.assumed_prevalence  # what has none is refused before the expensive part
+    return Detector(
+        model,
+        reader.open(model, worker=worker),
+        name=f"{choice.detector_name} ({model.card.classifier})" if model else None,
+        composite=reader.composite,
+        truncation=reader.truncate,
+        max_memory=reader.max_memory,
+    )
+
+
 @dataclass(frozen=True)
 class JudgeChoice:
     """A detector and its reader, of commands that decide on answers."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -22,12 +17,10 @@ from lrp4rag.reader.encoding import Truncation
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.extractor import FILLERS, Extractor, Failures, Filler, Group
 from lrp4rag.training.store import Configuration, Store, discard
-from lrp4rag.util.errors import InputError, LRP4RAGError
+from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.processes import map_tasks
 from lrp4rag.util.progress import track
-
-START = "spawn"
-"""How workers are started: CUDA cannot be used in forked ones."""
 
 
 class Load(Protocol):
@@ -36,81 +29,30 @@ class Load(Protocol):
     def __call__(self, *, worker: int) -> Reader: ...
 
 
-_extractor: Extractor | None = None
+@dataclass(frozen=True)
+class _Filling:
+    """Fills the parts of a store, group by group."""
+
+    extractor: Extractor
+    parts: Sequence[str]
+
+    def run(self, group: Group) -> Failures:
+        return self.extractor.run(group, self.parts)
+
+    def close(self) -> None:
+        self.extractor.close()
 
 
-def run_in_workers(
-    groups: Sequence[Group],
+def _filling(
+    load: Load,
+    store: Store,
     parts: Sequence[str],
-    store: Store,
-    load: Load,
-    workers: int,
-    max_memory: int | None,
-    fillers: Mapping[str, Filler] = FILLERS,
-) -> Iterator[tuple[Group, Failures]]:
-    """Yield each group as it is done, with its failures. `max_memory` is for all workers together.
-
-    Workers end at once when this ends early, also when it is killed. Raises `LRP4RAGError` when a worker
-    dies.
-    """
-    context = multiprocessing.get_context(START)
-    numbers = context.Queue()
-    for k in range(workers):
-        numbers.put(k)
-    theirs, ours = context.Pipe(duplex=False)
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    share = None if max_memory is None else max_memory // workers
-    start = (numbers, theirs, load, store, threads, share, dict(fillers))
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=start)
-    try:
-        futures = {pool.submit(_run, group, parts): group for group in groups}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    except BrokenProcessPool as error:
-        raise LRP4RAGError(
-            "a worker process died (did memory run out?); run it again, perhaps with fewer workers: it "
-            "resumes where it stopped"
-        ) from error
-    except BaseException:  # an interrupt too must not wait for what workers have begun
-        ours.close()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        ours.close()
-        theirs.close()
-
-
-def _start(
-    numbers: multiprocessing.Queue[int],
-    parent: Connection,
-    load: Load,
-    store: Store,
-    threads: int,
     max_memory: int | None,
     fillers: Mapping[str, Filler],
-) -> None:
-    import torch
-
-    global _extractor  # noqa: PLW0603 - one for each process, made once
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    _end_with(parent)
-    torch.set_num_threads(threads)
-    _extractor = Extractor(load(worker=numbers.get()), store, max_memory=max_memory, fillers=fillers)
-
-
-def _run(group: Group, parts: Sequence[str]) -> Failures:
-    assert _extractor is not None
-    return _extractor.run(group, parts)
-
-
-def _end_with(parent: Connection) -> None:
-    """End with a parent that was killed and cannot stop its workers: they watch its side of the pipe."""
-
-    def watch() -> None:
-        wait([parent])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    *,
+    worker: int = 0,
+) -> _Filling:
+    return _Filling(Extractor(load(worker=worker), store, max_memory=max_memory, fillers=fillers), parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +93,13 @@ def extract(
     store = Store.open(folder, Configuration(reader.identity.as_dict(), rules.name, truncation=truncation))
 
     def run(groups: Sequence[Group]) -> Iterator[tuple[Group, Failures]]:
-        if workers > 1 and load is not None and len(groups) > 1:
-            many = min(workers, len(groups))
-            return run_in_workers(groups, parts, store, load, many, max_memory, fillers)
-        return _run_here(groups, parts, Extractor(reader, store, max_memory=max_memory, fillers=fillers))
+        many = 1 if load is None else min(workers, len(groups))
+        load_there = load if load is not None and many > 1 else lambda *, worker: reader
+        share = max_memory if max_memory is None else max_memory // max(many, 1)
+        create = partial(_filling, load_there, store, parts, share, fillers)
+        with closing(map_tasks(groups, create, many)) as done:
+            for number, failures in done:
+                yield groups[number], failures
 
     return fill(store, examples, parts, run)
 
@@ -217,16 +162,6 @@ def prompt_key(example: Example) -> str:
     return json_hash(
         [example.prompt, [[span.kind, span.index, span.start, span.end] for span in example.spans]]
     )
-
-
-def _run_here(
-    groups: Sequence[Group], parts: Sequence[str], extractor: Extractor
-) -> Iterator[tuple[Group, Failures]]:
-    try:
-        for group in groups:
-            yield group, extractor.run(group, parts)
-    finally:
-        extractor.close()
 
 
 def _one_by_one(outcomes: Iterable[tuple[Group, Failures]]) -> Iterator[tuple[Example, str | None]]:

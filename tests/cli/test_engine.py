@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from lrp4rag.cli import main
-from lrp4rag.cli.analyse import _open
-from lrp4rag.cli.engine import EngineChoice
-from lrp4rag.cli.options import BUNDLED, NONE, DetectorChoice, ReaderChoice
-from lrp4rag.util.errors import InputError
+from lrp4rag.cli.options import BUNDLED, NONE, DetectorChoice, ReaderChoice, open_detector
+from lrp4rag.util import processes as processes_of
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 EXAMPLE = '{"question": "Q?", "passages": ["P."], "response": "R."}\n'
 
 
@@ -37,14 +38,30 @@ def test_options_of_a_cluster_need_one(data: str, tmp_path: Path, option: tuple[
     assert not (tmp_path / "s").exists()
 
 
-def test_one_process_analyses_without_workers(data: str) -> None:
-    assert "add --engine ray" in refused("analyse", data, "--workers", "2")
-
-
-def test_what_shows_one_example_is_for_one_machine(data: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("several", [("--engine", "ray"), ("--workers", "2")])
+def test_what_shows_one_example_is_for_one_process(
+    data: str, tmp_path: Path, several: tuple[str, str]
+) -> None:
     page = ("--html", str(tmp_path / "p.html"))
-    assert "are for one machine" in refused("analyse", data, "--engine", "ray", *page)
-    assert "are for one machine" in refused("analyse", data, "--engine", "ray", "--prevalence", "estimate")
+    assert "are for one process" in refused("analyse", data, *several, *page)
+    for command in ("analyse", "evaluate"):
+        assert "for one process" in refused(command, data, *several, "--prevalence", "estimate")
+
+
+def test_two_processes_say_what_one_says(processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the file."""
+    monkeypatch.setattr(processes_of, "START", processes.get_start_method())
+
+    def judged(*options: str) -> tuple[list[tuple[str, float]], int]:
+        done = CliRunner().invoke(
+            main, ["analyse", str(EXAMPLES / "contradictions.jsonl"), "--reader", "none", "--json", *options]
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return [(line["id"], round(line["probability"], 5)) for line in lines], done.exit_code
+
+    one = judged()
+    assert len(one[0]) == 11
+    assert judged("--workers", "2") == one
 
 
 def test_a_reader_on_all_devices_is_one(data: str, tmp_path: Path) -> None:
@@ -81,15 +98,6 @@ def test_data_and_parts_are_not_both_judged_on_a_cluster(data: str) -> None:
     assert "not both" in refused("analyse", data, *parts, "--engine", "ray")
 
 
-def test_an_evaluation_on_other_machines_needs_their_store() -> None:
-    engine = EngineChoice("ray", "ray-head:6379")
-    with pytest.raises(InputError, match="a cluster needs --store"), engine.store_or_temporary(None):
-        pass
-    with EngineChoice("ray").store_or_temporary(None) as folder:
-        assert folder.is_dir()
-    assert not folder.exists()
-
-
 def test_a_worker_s_reader_is_on_its_only_gpu_and_found_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +112,7 @@ def test_a_worker_s_reader_is_on_its_only_gpu_and_found_from_any_folder(
 
 def test_a_worker_without_a_reader_compares_texts() -> None:
     reader = ReaderChoice(NONE, "cpu", "float32")
-    detector = _open(DetectorChoice(BUNDLED, None, None), reader)
+    detector = open_detector(DetectorChoice(BUNDLED, None, None), reader)
     assert detector.model is not None
     assert detector.model.texts
     assert not detector.reader.has_model

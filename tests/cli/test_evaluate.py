@@ -20,7 +20,6 @@ def test_metrics_per_generator_with_intervals(run, detector, reader_folder, tmp_
     rows = [*examples(8, first=100), *examples(8, first=200, generator="g2")]
     path = write_jsonl(rows, tmp_path / "test.jsonl")
     common = ["evaluate", path, "--reader", reader_folder, "--detector", detector, "--bootstrap", 20]
-    common += ["--store", tmp_path / "s"]
     output = run(*common).stdout
     assert "g1 (4/8" in output
     assert "g2 (4/8" in output
@@ -28,14 +27,14 @@ def test_metrics_per_generator_with_intervals(run, detector, reader_folder, tmp_
     assert set(result["generators"]) == {"g1", "g2", "all"}
     assert result["generators"]["all"]["rows"] == 16
     assert len(result["probabilities"]) == 16
-    assert len(list((tmp_path / "s" / "relevance").iterdir())) == 16
+    assert set(result["controls"]) == {"number of words", "novel words"}
 
 
-def test_training_sources_are_refused(run, detector, reader_folder, labelled_file, store):
+def test_training_sources_are_refused(run, detector, reader_folder, labelled_file):
     common = ["evaluate", labelled_file, "--reader", reader_folder, "--detector", detector]
     stderr = run(*common, code=2).stderr
     assert "passages with the detector's" in stderr
-    assert "these metrics are too" in run(*common, "--allow-seen", "--store", store, "--bootstrap", 20).stdout
+    assert "these metrics are too" in run(*common, "--allow-seen", "--bootstrap", 20).stdout
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,9 @@ def golden(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def judge(run, detector, reader_folder, tmp_path_factory):
-    """Runs the command on the tiny reader, with one store."""
+def judge(run, detector, reader_folder):
+    """Runs the command on the tiny reader."""
     common = ["--detector", detector, "--reader", reader_folder, "--bootstrap", 100]
-    common += ["--store", tmp_path_factory.mktemp("golden-store") / "s"]
     return lambda *given, **options: run("evaluate", *given, *common, **options)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from lrp4rag.features.parts import PARTS as ALL_PARTS
 from lrp4rag.features.parts import READING
-from lrp4rag.training import extract
 from lrp4rag.training.store import Store
+from lrp4rag.util import processes as processes_of
 from tests.training.jobs import contents
 from tests.training.labelled import examples, write_jsonl
 from tests.training.stored import store_of
@@ -46,7 +46,7 @@ def test_every_part_is_extracted_unless_named(run, full, data, reader_folder, tm
 
 def test_workers(run, full, data, reader_folder, tmp_path, processes, monkeypatch):
     """The reader of each is loaded by its process."""
-    monkeypatch.setattr(extract, "START", processes.get_start_method())
+    monkeypatch.setattr(processes_of, "START", processes.get_start_method())
     common = ["extract", data, "--store", tmp_path / "s", "--reader", reader_folder]
     assert run(*common, "--workers", 2, "--max-memory", "8GB").stdout.startswith("5 computed")
     one, two = Store.existing(full), Store.existing(tmp_path / "s")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lrp4rag.training import extract
-from lrp4rag.training.extract import run_in_workers
+from lrp4rag.util import processes as processes_of
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, write_jsonl
 
@@ -32,9 +32,10 @@ def test_several_workers_give_the_same_card_and_the_same_metrics(
     run, reader_folder, tmp_path, processes, monkeypatch
 ):
     """Each process loads its own reader, which frames prompts as the detector's was told to."""
-    monkeypatch.setattr(extract, "START", processes.get_start_method())
+    monkeypatch.setattr(processes_of, "START", processes.get_start_method())
     started = []
-    monkeypatch.setattr(extract, "run_in_workers", lambda *a: started.append(a[4]) or run_in_workers(*a))
+    in_processes = processes_of._in_processes
+    monkeypatch.setattr(processes_of, "_in_processes", lambda *a: started.append(a[2]) or in_processes(*a))
     labelled = write_jsonl(examples(16), tmp_path / "train.jsonl")
     unseen = write_jsonl(examples(4, first=100), tmp_path / "test.jsonl")
     made = []
@@ -58,10 +59,7 @@ def rounded(text):
     return json.loads(text, parse_float=lambda number: round(float(number), 5))
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate"])
-def test_workers_and_memory_reach_the_extraction(
-    run, command, detector, labelled_file, reader_folder, tmp_path, monkeypatch
-):
+def test_workers_and_memory_reach_the_extraction(run, labelled_file, reader_folder, tmp_path, monkeypatch):
     given = {}
 
     def noted(*_, **options):
@@ -69,15 +67,12 @@ def test_workers_and_memory_reach_the_extraction(
         raise InputError("noted")
 
     monkeypatch.setattr(extract, "extract", noted)
-    places = {
-        "train": ["--out", tmp_path / "d", "--store", tmp_path / "s", "--length", 9, "--no-chat-template"],
-        "evaluate": ["--detector", detector, "--allow-seen"],
-    }
+    places = ["--out", tmp_path / "d", "--store", tmp_path / "s", "--length", 9, "--no-chat-template"]
     options = ["--reader", reader_folder, "--workers", 3, "--max-memory", "2GB"]
-    assert "noted" in run(command, labelled_file, *places[command], *options, code=2).stderr
+    assert "noted" in run("train", labelled_file, *places, *options, code=2).stderr
     assert (given["workers"], given["max_memory"]) == (3, 2_000_000_000)
     identity = given["load"](worker=2).identity
-    assert (identity.name, identity.chat_template) == ("tiny", command == "evaluate")
+    assert (identity.name, identity.chat_template) == ("tiny", False)
 
 
 def test_data_that_cannot_be_trained_on(run, reader_folder, tmp_path):

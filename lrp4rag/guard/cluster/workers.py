@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,7 +144,7 @@ def has_gpu() -> bool:
 
 def map_groups(
     groups: Sequence[Group], create: Callable[[], Worker], workers: Workers
-) -> Iterator[tuple[int, Rows]]:
+) -> Generator[tuple[int, Rows]]:
     """Yield the number of each group with the rows that a worker made of it, as groups are done.
 
     A worker that dies, alone or with its machine, is started again and does its task again: no group is lost,

@@ -1,49 +1,50 @@
-"""Evaluation: a trained detector, and a policy, on labelled examples that the detector has not seen."""
+"""Evaluation: a trained detector, and a policy, on labelled examples that the detector has not seen. They are
+judged as `analyse` judges them: what is measured is what users get."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from lrp4rag.classifiers.card import Metrics
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.model import Model
-from lrp4rag.classifiers.verdict import Assessment, Evidence, Judgement, Verdict
 from lrp4rag.example import Example
-from lrp4rag.guard.evaluation.result import Result
+from lrp4rag.guard.evaluation.result import Judged, Result
+from lrp4rag.guard.evaluation.unfinished import Unfinished
+from lrp4rag.guard.many import Failure, Load, MapGroups, judge_many
 from lrp4rag.guard.policy import Policy, assess
+from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.reader.published import Published
-from lrp4rag.training.extract import Extraction
-from lrp4rag.training.folds import ONCE, groups_of, labels_of
-from lrp4rag.training.localisation import CLASSIFIER, Localisation, localisation
+from lrp4rag.training.controls import words_outside
+from lrp4rag.training.folds import groups_of, labels_of
 from lrp4rag.training.metrics import RESAMPLES, intervals
-from lrp4rag.training.rows import Rows, TextRows
-from lrp4rag.training.token_folds import TokenPredictions
-from lrp4rag.training.tokens import stored_records, tokens_of
 from lrp4rag.training.train import seen_examples
-from lrp4rag.training.validation import Outcome
-from lrp4rag.util.errors import InputError, RelevanceError
-from lrp4rag.util.progress import track
+from lrp4rag.util.errors import InputError
+from lrp4rag.util.processes import map_tasks
+from lrp4rag.util.text import words_of
 
 Flags = NDArray[np.bool_]
+ALL = "all"
+ONE_PROCESS: MapGroups = partial(map_tasks, workers=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Metrics per generator (and "all" where there are several), and each row's probability.
+    """Metrics per generator (and "all" where there are several, or none is known), and each probability.
 
-    `abstained` has, by id, what of the rows without a verdict is unlike the training data. `metrics` judge
-    them by their probability all the same; `judged` leaves them out, and is empty where there are none.
-    `threshold` and `prevalence` (None: as in training) are those that decided, and `comparer` the published
-    one that read the sentences, None where the detector's own did. `localisation` is of a token
-    detector, with controls that are cross-validated on these very rows, and None where there are too few
-    sources for that. `results` are those of all examples, failed ones too, in their order.
+    `controls` are AUROCs, on all rows, of what anybody can count: the words of a response, and the part of
+    them that no passage has. `abstained` has, by id, what of the rows without a verdict is unlike the
+    training data. `metrics` judge them by their probability all the same; `judged` leaves them out, and is
+    empty where there are none. `threshold` and `prevalence` (None: as in training) are those that decided,
+    and `comparer` the published one that read the sentences, None where the detector's own did. `results` are
+    those of all examples, failed ones too, in their order.
     """
 
     metrics: dict[str, Metrics]
@@ -52,153 +53,131 @@ class Evaluation:
     probabilities: dict[str, float]
     seen: int
     failures: dict[str, str]
+    controls: Metrics = field(default_factory=dict)
     abstained: dict[str, tuple[Unlike, ...]] = field(default_factory=dict)
     judged: dict[str, Metrics] = field(default_factory=dict)
     threshold: float = 0.5
     prevalence: float | None = None
-    localisation: Localisation | None = None
     results: tuple[Result, ...] = ()
     comparer: Published | None = None
 
 
 def evaluate(
-    detector: Model,
+    model: Model,
     examples: Sequence[Example],
-    extraction: Extraction | None,
+    load: Load,
     *,
-    resamples: int = RESAMPLES,
+    map_groups: MapGroups = ONE_PROCESS,
     estimate: bool = False,
+    resamples: int = RESAMPLES,
     policy: Policy | None = None,
     date: datetime | None = None,
+    unfinished: Unfinished | None = None,
 ) -> Evaluation:
-    """Run the detector over what extraction left in its store (None for one that needs nothing of a reader);
-    with `estimate` at the prevalence that the
-    probabilities of these very rows tell, without their labels. The policy (by default the default one)
-    decides as of a `date`, or of today.
+    """Judge the examples by the detectors that `load` opens, each a reader and this `model`; with `estimate`
+    at the prevalence that the probabilities of these very rows tell, without their labels, in one process.
+    The policy (by default the default one) decides as of a `date`, or of today. Examples that an
+    `unfinished` run has judged are not judged again.
 
-    Raises `InputError` where no example could be replayed, and for too few to estimate from.
+    Raises `InputError` where no example could be judged, and for too few to estimate from.
     """
-    failures = dict(extraction.failures) if extraction else {}
-    stored = [example for example in examples if example.id not in failures]
-    judged = _judgements(detector, stored, extraction, failures)
-    rows, judgements = _rows_of(extraction, tuple(judged)), list(judged.values())
-    if estimate:
-        detector, judgements = detector.at_estimated_prevalence(judgements)
-    assessments = [judgement.assessment for judgement in judgements]
-    verdicts = {
-        example.id: judgement.verdict(Evidence(), Verdict)
-        for example, judgement in zip(judged, judgements, strict=True)
+    policy = policy or Policy()
+    known = {} if unfinished is None else unfinished.judged(examples)
+    missing = [example for example in examples if example.id not in known]
+    options = {"evidence": False, "reasons": False, "prevalence": "estimate" if estimate else None}
+    show = partial(_kept, policy, date)
+    for example, row in judge_many(missing, load, show, map_groups, options, together=estimate):
+        if isinstance(row, Failure):
+            unavailable = assess(policy, example, None, now=date)
+            one = Judged(result=Result.of(example, None, unavailable, row.error))
+        else:
+            one = Judged.model_validate(row)
+        known[example.id] = one
+        if unfinished is not None and not isinstance(row, Failure):
+            unfinished.add(one)
+    return _evaluation(model, examples, [known[example.id] for example in examples], resamples)
+
+
+def _kept(policy: Policy, date: datetime | None, verdict: ExplainedVerdict) -> dict[str, Any]:
+    """Return what is kept of a verdict, as JSON values."""
+    assessment = assess(policy, verdict.example, verdict, now=date)
+    return Judged(
+        result=Result.of(verdict.example, verdict, assessment),
+        unlike=tuple((one.facet, one.words) for one in verdict.unlike if one.decides),
+        threshold=verdict.threshold,
+        prevalence=verdict.prevalence,
+    ).model_dump(mode="json")
+
+
+def _evaluation(
+    model: Model, examples: Sequence[Example], rows: Sequence[Judged], resamples: int
+) -> Evaluation:
+    failures = {row.result.id: row.result.why for row in rows if row.result.outcome == "failed"}
+    judged = [row for row in rows if row.result.id not in failures]
+    if not judged:
+        reason = next(iter(failures.values()), "there is none")
+        raise InputError(f"no example could be judged: {reason}")
+    some = [example for example in examples if example.id not in failures]
+    probabilities = np.array([row.result.probability or 0.0 for row in judged])
+    threshold = judged[0].threshold or model.card.threshold
+    measure = partial(_metrics, some, probabilities, threshold, resamples)
+    abstained = {
+        row.result.id: tuple(Unlike(facet, words, True) for facet, words in row.unlike)
+        for row in judged
+        if row.unlike
     }
-    abstained = {id: unlike for id, verdict in verdicts.items() if (unlike := _deciding(verdict))}
-    threshold = detector.card.threshold
-    probabilities = np.array([assessment.probability or 0.0 for assessment in assessments])
-    measure = partial(_metrics, rows, probabilities, threshold, resamples)
-    with_verdict = np.array([id not in abstained for id in verdicts])
-    parts = _parts(rows.generators)
-    labels = labels_of(rows.examples)
-    results = _results(examples, verdicts, failures, policy or Policy(), date)
+    parts, labels = _parts(some), labels_of(some)
+    with_verdict = np.array([example.id not in abstained for example in some])
     return Evaluation(
         metrics=measure(parts),
         rows={name: int(part.sum()) for name, part in parts.items()},
         hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
-        probabilities=dict(zip(verdicts, map(float, probabilities), strict=True)),
-        seen=len(seen_examples(detector.card, rows.examples, detector.replacement)),
+        probabilities={row.result.id: row.result.probability or 0.0 for row in judged},
+        seen=len(seen_examples(model.card, some, model.replacement)),
         failures=failures,
+        controls=_controls(some, resamples),
         abstained=abstained,
         judged=measure({name: part & with_verdict for name, part in parts.items()}) if abstained else {},
         threshold=threshold,
-        prevalence=detector.prevalence,
-        localisation=_localisation(assessments, rows, threshold, resamples),
-        results=tuple(results),
-        comparer=detector.replacement.published if detector.replacement else None,
+        prevalence=judged[0].prevalence,
+        results=tuple(row.result for row in rows),
+        comparer=model.replacement.published if model.replacement else None,
     )
 
 
-def _rows_of(extraction: Extraction | None, examples: Sequence[Example]) -> Rows:
-    return Rows(extraction.store, tuple(examples)) if extraction else TextRows.of(examples)
-
-
-def _judgements(
-    detector: Model, examples: Sequence[Example], extraction: Extraction | None, failures: dict[str, str]
-) -> dict[Example, Judgement]:
-    """Return the judgement of each example. One with an invalid number joins the `failures`."""
-    judgements: dict[Example, Judgement] = {}
-    records = stored_records(_rows_of(extraction, examples), detector.needs)
-    for example, record in zip(examples, track(records, len(examples), "judging responses"), strict=True):
-        try:
-            read = detector.record_of(record)
-            judgements[example] = detector.judgement(read, detector.assess(read))
-        except RelevanceError as error:
-            failures[example.id] = str(error)
-    if not judgements:
-        raise InputError("no example could be replayed")
-    return judgements
-
-
-def _deciding(verdict: Verdict) -> tuple[Unlike, ...]:
-    """Return the out-of-distribution features for which a verdict abstains."""
-    return tuple(unlike for unlike in verdict.unlike if unlike.decides)
-
-
-def _parts(generators: NDArray[np.str_]) -> dict[str, Flags]:
-    """Return the rows of each generator, and of "all" where there are several."""
-    parts = {str(name): generators == name for name in sorted(set(generators))}
-    return parts if len(parts) < 2 else {**parts, "all": np.ones(len(generators), dtype=bool)}
+def _parts(examples: Sequence[Example]) -> dict[str, Flags]:
+    """Return the rows of each generator, and of all where there are several, or none is known."""
+    generators = np.array([example.generator or "" for example in examples])
+    parts = {name or "unknown": generators == name for name in sorted(set(generators.tolist()))}
+    everything = {ALL: np.ones(len(generators), dtype=bool)}
+    return everything if set(parts) == {"unknown"} else parts if len(parts) < 2 else parts | everything
 
 
 def _metrics(
-    rows: Rows,
-    probabilities: NDArray[np.float64],
+    examples: Sequence[Example],
+    scores: NDArray[np.float64],
     threshold: float,
     resamples: int,
     parts: Mapping[str, Flags],
 ) -> dict[str, Metrics]:
     """Return the metrics of each part that has a row."""
-    labels, groups = labels_of(rows.examples), groups_of(rows.examples)
+    labels, groups = labels_of(examples), groups_of(examples)
     return {
-        name: intervals(labels[part], probabilities[part], groups[part], threshold, resamples)
+        name: intervals(labels[part], scores[part], groups[part], threshold, resamples)
         for name, part in parts.items()
         if part.any()
     }
 
 
-def _results(
-    examples: Sequence[Example],
-    verdicts: Mapping[str, Verdict],
-    failures: Mapping[str, str],
-    policy: Policy,
-    date: datetime | None,
-) -> Iterator[Result]:
-    """Yield the result of each example; one that failed is decided on as unavailable."""
-    for example in track(examples, len(examples), "deciding"):
-        verdict = verdicts.get(example.id)
-        assessment = assess(policy, example, verdict, now=date)
-        yield Result.of(example, verdict, assessment, failures.get(example.id, ""))
-
-
-def _localisation(
-    assessments: Sequence[Assessment], rows: Rows, threshold: float, resamples: int
-) -> Localisation | None:
-    """Locate by a model that scores tokens, where the controls have enough sources to learn from."""
-    scores = [assessment.scores for assessment in assessments if assessment.scores is not None]
-    marks = assessments[0].marks
-    if marks is None or len(scores) < len(assessments):
-        return None
-    tokens = tokens_of(rows, {})
-    log_odds = np.concatenate([score.among for score in scores])
-    of_claims = [
-        assessment.claims.probabilities for assessment in assessments if assessment.claims is not None
+def _controls(examples: Sequence[Example], resamples: int) -> Metrics:
+    words = [words_of(example.response or "") for example in examples]
+    novel = [
+        len(words_outside(example)) / max(len(set(own)), 1)
+        for example, own in zip(examples, words, strict=True)
     ]
-    suspect = np.append((np.concatenate(of_claims) >= threshold) & tokens.stating, [False])[tokens.sentence]
-    verdicts = np.array([[assessment.probability or 0.0 for assessment in assessments]])
-    predictions = TokenPredictions(
-        np.concatenate([score.alone for score in scores]),
-        log_odds,
-        suspect & (expit(log_odds) >= marks.threshold),
-        suspect,
-        Outcome(verdicts, verdicts >= threshold),
-    )
-    try:
-        return localisation(rows, tokens, {CLASSIFIER: predictions}, ONCE, resamples=resamples)
-    except InputError:  # too few sources
-        return None
+    controls = {"number of words": np.array(list(map(len, words)), float), "novel words": np.array(novel)}
+    everything = {ALL: np.ones(len(examples), dtype=bool)}
+    return {
+        name: _metrics(examples, scores, np.inf, resamples, everything)[ALL]["auroc"]
+        for name, scores in controls.items()
+    }

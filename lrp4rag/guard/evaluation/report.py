@@ -17,7 +17,6 @@ from lrp4rag.guard.policy.simulate import Share, outcome_record, outcome_table, 
 from lrp4rag.report.cards import metrics_table
 from lrp4rag.report.numbers import difference, number, with_interval
 from lrp4rag.report.words import comparer_words
-from lrp4rag.training.localisation import lines_record
 from lrp4rag.util.terminal import open_console
 from lrp4rag.util.text import one_line
 
@@ -73,6 +72,15 @@ def render_evaluation(evaluation: Evaluation) -> RenderableType:
     }
     parts: list[RenderableType] = [metrics_table("Responses", rows)]
     parts.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
+    if evaluation.controls:
+        words = "; ".join(f"{name} {with_interval(auroc)}" for name, auroc in evaluation.controls.items())
+        parts.append(Text(f"AUROC of what anybody can count: {words}", style="dim"))
+    wrong = [result for result in evaluation.results if result.right is False]
+    for words, ids in (
+        ("missed", [result.id for result in wrong if result.hallucinated]),
+        ("flagged, and faithful", [result.id for result in wrong if not result.hallucinated]),
+    ):
+        parts += [Text(f"{len(ids)} {words}: {_listed(ids)}")] if ids else []
     if evaluation.comparer is not None:
         parts.append(Text(comparer_words(evaluation.comparer), style="yellow"))
     if evaluation.prevalence is not None:
@@ -127,6 +135,7 @@ def evaluation_record(
             }
             for name, metrics in evaluation.metrics.items()
         },
+        "controls": {name: value.model_dump() for name, value in evaluation.controls.items()},
         "probabilities": evaluation.probabilities,
         "abstained": {
             name: [{"facet": item.facet, "words": item.words} for item in why]
@@ -136,7 +145,6 @@ def evaluation_record(
             name: {key: value.model_dump() for key, value in metrics.items()}
             for name, metrics in evaluation.judged.items()
         },
-        "located": None if evaluation.localisation is None else lines_record(evaluation.localisation),
         "seen": evaluation.seen,
         "failures": evaluation.failures,
         "measures": {name: value.model_dump() for name, value in measures.items()},

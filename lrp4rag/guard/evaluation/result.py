@@ -95,7 +95,7 @@ class Result(BaseModel):
                 "source": example.source,
                 "generator": example.generator,
                 "length": len(example.response or ""),
-                "labels": tuple((label.start, label.end) for label in example.labels or ()),
+                "labels": _labels(example),
                 "probability": None if verdict is None else verdict.probability,
                 "flagged": None if verdict is None else verdict.hallucinated,
                 "faithfulness": assessment.measures.faithfulness,
@@ -104,6 +104,10 @@ class Result(BaseModel):
                 **outcome,
             }
         )
+
+    def is_of(self, example: Example) -> bool:
+        """Whether the example has the same input and labels."""
+        return self.judged == judged_hash(example) and self.labels == _labels(example)
 
     @property
     def hallucinated(self) -> bool:
@@ -130,6 +134,23 @@ class Result(BaseModel):
         suspect = np.array([flag for *_, flag in self.sentences], dtype=bool)
         labelled = tokens_in([(start, end) for start, end, _ in self.sentences], self.labels)
         return characters(self.spans, self.labels, self.length), sentences(suspect, labelled)
+
+
+class Judged(BaseModel):
+    """The result of an example, with what else is kept of its verdict: the features for which it abstains,
+    each with its words, and the threshold and the prevalence that decided; none of what could not be
+    judged."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    result: Result
+    unlike: tuple[tuple[str, str], ...] = ()
+    threshold: Probability | None = None
+    prevalence: Probability | None = None
+
+
+def _labels(example: Example) -> tuple[Span, ...]:
+    return tuple((label.start, label.end) for label in example.labels or ())
 
 
 def judged_hash(example: Example) -> str:

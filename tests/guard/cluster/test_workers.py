@@ -212,5 +212,5 @@ def test_commands_print_what_they_print_on_one_machine(
     assert analysed(*ray) == one
     Path("golden.jsonl").write_text("".join(json_line(row) + "\n" for row in rows))
     evaluate = ("evaluate", "golden.jsonl", "--detector", "detector", "--json", "--bootstrap", "20")
-    local, spread = (json.loads(run(*evaluate, *where).stdout) for where in ((), (*ray, "--store", "scores")))
+    local, spread = (json.loads(run(*evaluate, *where).stdout) for where in ((), ray))
     assert spread == local

@@ -1,119 +1,169 @@
 """Evaluation of detectors on examples that they were not trained on."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import ensemble
-from lrp4rag.classifiers.card import Range
-from lrp4rag.classifiers.prevalence import at_prevalence, estimated_prevalence
-from lrp4rag.example import Example
-from lrp4rag.features.plain import PlainTable
-from lrp4rag.guard.evaluation.evaluate import evaluate
-from lrp4rag.training.extract import Extraction
-from lrp4rag.training.token_detector import fit_detector
-from lrp4rag.training.tokens import tokens_of
+from lrp4rag.classifiers.prevalence import FEWEST, estimated_prevalence
+from lrp4rag.example import Example, Label
+from lrp4rag.guard.evaluation.evaluate import Evaluation, evaluate
+from lrp4rag.guard.evaluation.unfinished import Unfinished
+from lrp4rag.judge import Detector
+from lrp4rag.training.sets import load_set
 from lrp4rag.training.train import refuse_seen
 from lrp4rag.util.errors import InputError
-from tests.training.labelled import examples, extraction
-from tests.training.stored import stored
 
 
-def test_metrics_per_generator_and_together(detector, tmp_path):
-    rows = [*examples(20, first=100), *examples(10, first=200, generator="g2")]
-    made = extraction(rows, tmp_path / "s")
-    evaluation = evaluate(detector, rows, made, resamples=50)
-    assert evaluation.rows == {"g1": 20, "g2": 10, "all": 30}
-    assert evaluation.hallucinated == {"g1": 10, "g2": 5, "all": 15}
-    assert evaluation.metrics["all"]["auroc"].value > 0.9
-    assert set(evaluation.probabilities) == {row.id for row in rows}
-    assert evaluation.seen == 0
-    assert set(evaluate(detector, rows[:10], made, resamples=10).metrics) == {
-        "g1"
-    }  # with one, nothing is "all"
-    failed = replace(made, failures={rows[0].id: "too long"})
-    with pytest.raises(InputError, match="could be replayed"):
-        evaluate(detector, rows[:1], failed)
-
-
-def test_training_sources_are_refused_and_counted(detector, tmp_path):
-    rows = [*examples(2, first=39), *examples(8, first=100)]
-    with pytest.raises(InputError, match=r"1 of 10 examples .*'bridge-39'"):
-        refuse_seen(detector.card, rows, "data.jsonl")
-    refuse_seen(detector.card, rows[1:], "data.jsonl")
-    assert evaluate(detector, rows, extraction(rows, tmp_path / "s"), resamples=10).seen == 1
-    other = Example(rows[0].question, rows[0].passages, template="Q {question} C {context}", id="o")
-    assert other.prompt != rows[0].prompt
-    with pytest.raises(InputError, match="'o'"):
-        refuse_seen(detector.card, [other], "data.jsonl")
-
-
-@pytest.mark.usefixtures("few_networks")
-def test_a_token_detector_is_judged_where_it_marks_too(tmp_path):
-    blocks = {"plain": PlainTable(("likelihoods",), ())}
-    learned = stored(tmp_path / "a")
-    detector = fit_detector(learned, tokens_of(learned, blocks), blocks)
-    rows = stored(tmp_path / "b", count=20)
-    extracted = Extraction(rows.store, 0, len(rows), {})
-    evaluation = evaluate(detector, rows.examples, extracted, resamples=20)
-    assert evaluation.metrics["g1"]["auroc"].value > 0.9
-    located = evaluation.localisation
-    assert located.lines["g1"]["token classifier"].tokens["auroc"].value > 0.7
-    assert "novel words" in located.responses["g2"]
-    assert located.responses["all"]["token classifier"]["auroc"] == evaluation.metrics["all"]["auroc"]
-    probabilities = detector.predict_proba(list(rows.readings()))
-    np.testing.assert_allclose(list(evaluation.probabilities.values())[:5], probabilities[:5])
-    assert evaluation.prevalence is None
-    assert evaluation.threshold == detector.card.threshold
-    few = rows.select(np.arange(6))
-    assert evaluate(detector, few.examples, extracted, resamples=10).localisation is None
+def towers(count: int, *, first: int = 0, generator: str | None = "g1") -> list[Example]:
+    """Every second answer has another number than its passage."""
+    rows = []
+    for k in range(first, first + count):
+        wrong = k % 2 == 1
+        response = f"Tower {k} is {20 + k + 7 * wrong} metres tall."
+        labels = (Label(0, len(response)),) if wrong else ()
+        passage = f"Tower {k} is {20 + k} metres tall, of grey granite, and has {k + 2} floors."
+        rows.append(
+            Example(
+                f"How tall is tower {k}?",
+                [passage],
+                response,
+                labels=labels,
+                id=f"t{k}",
+                generator=generator,
+            )
+        )
+    return rows
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory):
-    """A token detector, and what it is to judge."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ensemble, "EPOCHS", 3)
-        blocks = {"plain": PlainTable(("likelihoods",), ())}
-        learned = stored(tmp_path_factory.mktemp("a"))
-        detector = fit_detector(learned, tokens_of(learned, blocks), blocks)
-    rows = stored(tmp_path_factory.mktemp("b"), count=20)
-    return detector, rows, Extraction(rows.store, 0, len(rows), {})
+def text() -> Detector:
+    return Detector.load(reader=None)
 
 
-def test_rows_without_a_verdict_are_listed_and_left_out_of_other_metrics(judged):
-    detector, rows, extracted = judged
-    whole = evaluate(detector, rows.examples, extracted, resamples=10)
+def evaluated(detector: Detector, rows: list[Example], **options: Any) -> Evaluation:
+    model = detector._fitted
+
+    def load(*, worker: int = 0) -> Detector:
+        return Detector(model, detector.reader)
+
+    return evaluate(model, rows, load, resamples=10, **options)
+
+
+def test_metrics_per_generator_and_together(text: Detector) -> None:
+    rows = [*towers(8), *towers(4, first=100, generator="g2")]
+    evaluation = evaluated(text, rows)
+    assert evaluation.rows == {"g1": 8, "g2": 4, "all": 12}
+    assert evaluation.hallucinated == {"g1": 4, "g2": 2, "all": 6}
+    assert evaluation.metrics["all"]["auroc"].value == 1
+    assert evaluation.controls["novel words"].value == 1  # the wrong numbers are nowhere
+    assert evaluation.controls["number of words"].value == 0.5
+    assert (evaluation.seen, evaluation.prevalence) == (0, None)
+    assert evaluation.threshold == text.card.threshold
+    assert set(evaluated(text, rows[:8]).metrics) == {"g1"}  # with one, nothing is "all"
+    assert set(evaluated(text, towers(4, generator=None)).metrics) == {"all"}  # none is known
+
+
+def test_it_decides_as_a_judgement_does(text: Detector) -> None:
+    """Also on what is read a second time, or compared by more than stored features."""
+    dogs = ["Dogs are not allowed in the cabin. They travel in the hold, in a box of their own."]
+    rows = [
+        *towers(3),
+        Example(
+            "May I take my dog into the cabin?", dogs, "Dogs are allowed in the cabin.", labels=(Label(0, 5),)
+        ),
+    ]
+    verdicts = text.judge_many(rows)
+    assert [one.probability for one in evaluated(text, rows).results] == [one.probability for one in verdicts]
+    assert verdicts[-1].spans[0].kind == "contradicted"
+
+
+def test_training_sources_are_refused_and_counted(text: Detector) -> None:
+    seen = [one for one in load_set(Path("everyday")) if one.labels][:1]
+    rows = [*seen, *towers(3)]
+    with pytest.raises(InputError, match=r"1 of 4 examples "):
+        refuse_seen(text.card, rows, "data.jsonl")
+    refuse_seen(text.card, rows[1:], "data.jsonl")
+    assert evaluated(text, rows).seen == 1
+
+
+def test_rows_without_a_verdict_are_listed_and_left_out_of_other_metrics(text: Detector) -> None:
+    rows = towers(6)
+    whole = evaluated(text, rows)
     assert (whole.abstained, whole.judged) == ({}, {})
-    lengths = [len(record) for record in rows.readings()]
-    held = detector.card.domain | {"response tokens": Range(low=1, high=float(np.median(lengths)))}
-    narrow = replace(detector, card=detector.card.model_copy(update={"domain": held}))
-    found = evaluate(narrow, rows.examples, extracted, resamples=10)
-    longer = {
-        one.id for one, length in zip(rows.examples, lengths, strict=True) if length > np.median(lengths)
-    }
-    assert longer
-    assert set(found.abstained) == longer
-    assert {one.facet for why in found.abstained.values() for one in why} == {"response tokens"}
-    assert found.metrics == whole.metrics
-    rest = [one for one in rows.examples if one.id not in longer]
-    alone = evaluate(narrow, rest, extracted, resamples=10)
-    assert {name: one["auroc"].value for name, one in found.judged.items()} == {
-        name: one["auroc"].value for name, one in alone.metrics.items()
-    }
+    german = "Der Turm misst zwanzig Meter bis zur Spitze und besitzt zwei Stockwerke aus grauem Granit."
+    found = evaluated(text, [*rows, replace(rows[0], id="odd", response=german)])
+    assert set(found.abstained) == {"odd"}
+    assert {one.facet for one in found.abstained["odd"]} == {"function words"}
+    assert found.results[-1].outcome == "abstained"
+    assert found.judged["g1"] == whole.metrics["g1"]
 
 
-def test_at_an_estimated_prevalence_the_same_rows_are_flagged(judged):
-    detector, rows, extracted = judged
-    plain = evaluate(detector, rows.examples, extracted, resamples=10)
-    shifted = evaluate(detector, rows.examples, extracted, resamples=10, estimate=True)
+def test_at_an_estimated_prevalence_the_same_rows_are_flagged(text: Detector) -> None:
+    rows = towers(FEWEST)
+    plain, shifted = evaluated(text, rows), evaluated(text, rows, estimate=True)
     values = np.array(list(plain.probabilities.values()))
-    assert shifted.prevalence == pytest.approx(estimated_prevalence(values, detector.card.prevalence))
-    expected = at_prevalence(values, detector.card.prevalence, shifted.prevalence)
-    np.testing.assert_allclose(list(shifted.probabilities.values()), expected)
-    for metric in ("auroc", "accuracy", "f1"):
-        assert shifted.metrics["all"][metric] == plain.metrics["all"][metric]
-    given = evaluate(detector.at_prevalence(shifted.prevalence), rows.examples, extracted, resamples=10)
-    np.testing.assert_allclose(list(given.probabilities.values()), expected)
-    assert given.threshold == pytest.approx(shifted.threshold)
+    assert shifted.prevalence == pytest.approx(estimated_prevalence(values, text.card.prevalence))
+    assert shifted.threshold != plain.threshold
+    assert shifted.metrics["g1"]["f1"] == plain.metrics["g1"]["f1"]
+
+
+def test_an_example_that_fails_is_without_a_verdict(text: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
+    examine = Detector._examine
+
+    def failing(self: Detector, prompt: Any, *given: Any, **options: Any) -> Any:
+        if prompt.example.id == "t1":
+            raise InputError("too long")
+        return examine(self, prompt, *given, **options)
+
+    monkeypatch.setattr(Detector, "_examine", failing)
+    rows = towers(4)
+    evaluation = evaluated(text, rows)
+    assert evaluation.failures == {"t1": "too long"}
+    assert (evaluation.rows, len(evaluation.results)) == ({"g1": 3}, 4)
+    assert (evaluation.results[1].outcome, evaluation.results[1].why) == ("failed", "too long")
+    with pytest.raises(InputError, match="too long"):
+        evaluated(text, rows[1:2])
+
+
+def test_a_run_that_was_killed_judges_only_what_is_missing(
+    text: Detector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examine, judged = Detector._examine, list[str]()
+
+    def noted(self: Detector, prompt: Any, *given: Any, **options: Any) -> Any:
+        if len(judged) == 2:
+            raise KeyboardInterrupt
+        judged.append(prompt.example.id)
+        return examine(self, prompt, *given, **options)
+
+    monkeypatch.setattr(Detector, "_examine", noted)
+    rows, out = towers(4), tmp_path / "now.json"
+    with pytest.raises(KeyboardInterrupt):
+        evaluated(text, rows, unfinished=Unfinished(out, ["a"]))
+    assert judged == ["t0", "t1"]
+    unfinished = Unfinished(out, ["a"])
+    with unfinished.path.open("a") as file:
+        file.write('{"run": "cut')
+    assert Unfinished(out, ["another detector"]).judged(rows) == {}
+    assert list(unfinished.judged([replace(rows[0], response="It is tall."), rows[1]])) == ["t1"]
+    assert list(unfinished.judged([replace(rows[1], labels=())])) == []
+    monkeypatch.setattr(Detector, "_examine", examine)
+    before = set(judged)
+    monkeypatch.setattr(
+        Detector,
+        "_examine",
+        lambda self, prompt, *given, **options: (
+            judged.append(prompt.example.id) or examine(self, prompt, *given, **options)
+        ),
+    )
+    resumed = evaluated(text, rows, unfinished=unfinished)
+    assert set(judged[2:]) == {"t2", "t3"}
+    assert before == {"t0", "t1"}
+    assert resumed.results == evaluated(text, rows).results
+    unfinished.done()
+    assert not unfinished.path.exists()

@@ -1,0 +1,49 @@
+"""Results of an evaluation that is not finished, in a file: one that was killed goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lrp4rag.example import Example
+from lrp4rag.guard.evaluation.result import Judged
+from lrp4rag.util.hashes import json_hash
+
+
+class Unfinished:
+    """A line of JSON for each example that was judged, beside the file `out` that will hold the whole. `how`
+    is all that results depend on but the examples: lines of another run are not read."""
+
+    def __init__(self, out: Path, how: Sequence[str]) -> None:
+        self.path = out.with_name(f"{out.name}.unfinished")
+        self._run = json_hash(list(how))[:16]
+
+    def judged(self, examples: Sequence[Example]) -> dict[str, Judged]:
+        """Return what is known of the examples, by id."""
+        if not self.path.exists():
+            return {}
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            rows = {row.result.id: row for row in map(self._row, lines) if row is not None}
+        return {
+            example.id: row
+            for example in examples
+            if (row := rows.get(example.id)) is not None and row.result.is_of(example)
+        }
+
+    def add(self, row: Judged) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"run": self._run, "row": row.model_dump(mode="json")}) + "\n")
+
+    def done(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def _row(self, line: str) -> Judged | None:
+        """Return the row of a line; None for one of another run, or that was cut."""
+        try:
+            record = json.loads(line)
+            return Judged.model_validate(record["row"]) if record["run"] == self._run else None
+        except (ValueError, KeyError, TypeError, ValidationError):
+            return None
