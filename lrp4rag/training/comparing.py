@@ -15,6 +15,7 @@ from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.example import Example
 from lrp4rag.features.entailment import pairs_of_each
 from lrp4rag.reader.comparer import Entailment, bundled_comparer
+from lrp4rag.reader.reader import DTYPES, fastest_dtype
 from lrp4rag.training.store import discard
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
@@ -24,8 +25,6 @@ from lrp4rag.util.tensors import read_tensors, write_tensors
 KIND = "entailments"
 CHUNK = 200
 """Responses whose entailments are one file: a run that was killed resumes after it."""
-DTYPE = torch.bfloat16
-"""In which they are computed, three times as fast; log odds are the same to some hundredths."""
 
 Entailments = list[tuple[Entailment, ...]]
 
@@ -47,9 +46,15 @@ def entailments_of(examples: Sequence[Example], folder: Path, jobs: int = 1) -> 
     return [one for chunk in found if chunk is not None for one in chunk]
 
 
+def _dtype() -> torch.dtype:
+    """Return the precision that they are computed in: log odds in bfloat16 are the same to some hundredths,
+    and where the processor has it, it is three times as fast."""
+    return DTYPES[fastest_dtype("cpu")]
+
+
 def _key(chunk: Sequence[Example], digest: str) -> str:
     texts = [[one.question, list(one.passages), one.response, one.source] for one in chunk]
-    return json_hash([FEATURE_VERSION, str(DTYPE), digest, texts])[:32]
+    return json_hash([FEATURE_VERSION, str(_dtype()), digest, texts])[:32]
 
 
 def _alone(number: int, chunk: Sequence[Example], path: Path) -> int:
@@ -64,7 +69,7 @@ def _alone(number: int, chunk: Sequence[Example], path: Path) -> int:
 
 def _compared(number: int, chunk: Sequence[Example], path: Path) -> int:
     """Compare the sentences of some responses, write what came out, and return the chunk's number."""
-    comparer, entailed, counts = bundled_comparer(DTYPE), list[Entailment](), list[int]()
+    comparer, entailed, counts = bundled_comparer(_dtype()), list[Entailment](), list[int]()
     for example, _, pairs in pairs_of_each(chunk):
         entailed += comparer(pairs, example.source)
         counts.append(len(pairs))

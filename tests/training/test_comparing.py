@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from lrp4rag.example import Example
 from lrp4rag.reader.comparer import Entailment, Pair
@@ -75,3 +76,15 @@ def test_another_comparer_makes_its_own(comparer: Counting, tmp_path: Path, monk
     monkeypatch.setattr(comparer, "digest", "of another")
     entailments_of(EXAMPLES, tmp_path)
     assert len(comparer.sources) == 10
+
+
+@pytest.mark.parametrize(("able", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_it_compares_in_the_precision_that_the_processor_is_fast_in(
+    comparer: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, able: bool, dtype: torch.dtype
+):
+    """Emulated, bfloat16 takes fifty times as long."""
+    asked: list[tuple[torch.dtype, ...]] = []
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": able}, raising=False)
+    monkeypatch.setattr(comparing, "bundled_comparer", lambda *given: asked.append(given) or comparer)
+    entailments_of(EXAMPLES[:1], tmp_path)
+    assert asked == [(), (dtype,)]  # the first asks for its digest alone
