@@ -241,8 +241,8 @@ class ReaderChoice:
 
         framing = self.framed_as(detector).chat_template
         needs_none = detector is not None and detector.texts and self.reader_name in (NONE, DEFAULT_READER)
-        if self.reader_name == NONE and detector is None:
-            raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
+        if detector is None:
+            self.require_one()
         return load_reader(
             NONE if needs_none else self.reader_name,
             device=self._device_of(worker),
@@ -250,6 +250,11 @@ class ReaderChoice:
             chat_template=framing,
             max_memory=self.max_memory,
         )
+
+    def require_one(self) -> None:
+        """Raise `InputError` where none is chosen."""
+        if self.reader_name == NONE:
+            raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
 
     def framed_as(self, detector: Model | None) -> ReaderChoice:
         """Take the detector's chat framing, unless the options name one."""

@@ -220,6 +220,8 @@ def train(
     if scores is not None:
         check_written(scores)
     recipe = settings.recipe(data, store)
+    if recipe.needs:
+        reader.require_one()
     if store is None and recipe.needs:
         store = out.with_name(f"{out.name}-store")
         say(f"what is extracted is kept in {store}", err=True)

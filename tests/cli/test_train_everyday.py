@@ -6,8 +6,21 @@ import pytest
 
 from lrp4rag.training import extract, sets
 from lrp4rag.training import train as training
+from lrp4rag.training.corpus import Corpus
 from lrp4rag.util.errors import InputError
 from tests.tiny import save_tiny_reader
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _a_quarter(tmp_path_factory):
+    """Every fourth question of the set: what is chosen of it goes by question and by answer."""
+    folder = tmp_path_factory.mktemp("sets")
+    lines = sets.EVERYDAY.read_text().splitlines(keepends=True)
+    (folder / sets.EVERYDAY.name).write_text("".join(lines[::4]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sets, "_FOLDER", folder)
+        patch.setattr(sets, "EVERYDAY", folder / sets.EVERYDAY.name)
+        yield
 
 
 @pytest.fixture
@@ -67,7 +80,10 @@ def test_what_is_extracted_is_kept_beside_the_detector(run, corpora, reader_fold
         (["--reader", "none"], "needs a reader"),
     ],
 )
-def test_what_cannot_be_learned_from_it_is_refused_before_the_reader_is_loaded(run, tmp_path, options, words):
+def test_what_cannot_be_learned_from_it_is_refused_before_anything_is_made_of_it(
+    run, tmp_path, monkeypatch, options, words
+):
+    monkeypatch.setattr(Corpus, "of", None)
     assert words in run("train", *options, "--out", tmp_path / "d", code=2).stderr
     assert not (tmp_path / "d").exists()
 
