@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from lrp4rag.classifiers.alarms import TEXT_FAULTS
 from lrp4rag.example import Example, Label
 from lrp4rag.judge import Detector
 from lrp4rag.report.words import main_reasons
+from lrp4rag.training import train as training
 from lrp4rag.training.corpus import Corpus
-from lrp4rag.training.train import TextRecipe, train
+from lrp4rag.training.train import TextRecipe
 from lrp4rag.util.errors import InputError
 
 THINGS = ("pass", "permit", "ticket", "licence", "badge", "voucher", "card", "token", "form", "key")
@@ -42,7 +44,9 @@ def example(number: int, fault: str = "") -> Example:
 @pytest.fixture(scope="module")
 def model() -> TextModel:
     rows = [example(number, fault) for number in range(20) for fault in ("", "number", "negation")]
-    found = train(Corpus.of(rows), None, TextRecipe(), resamples=20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "ONCE", replace(training.ONCE, folds=2))
+        found = training.train(Corpus.of(rows), None, TextRecipe(), resamples=20)
     assert isinstance(found, TextModel)
     return found
 

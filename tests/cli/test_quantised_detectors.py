@@ -7,21 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import ensemble
 from lrp4rag.reader import load_reader
 from tests.cli.plain_detector import plain_detector
 from tests.reader.test_quantised_reader import config_of
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
+from tests.training.quick import few_steps
 
 WORDS = {"torchao": "torchao Int8WeightOnly", "bitsandbytes": "bitsandbytes NF4"}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_steps():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ensemble, "EPOCHS", 2)
-        patch.setattr(ensemble, "BATCHES", 4)
+    with few_steps():
         yield
 
 

@@ -8,20 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.classifiers import ensemble
 from lrp4rag.example import Example
-from lrp4rag.training import token_folds
 from tests.tiny import save_tiny_reader
 from tests.training.labelled import examples, write_jsonl
+from tests.training.quick import few_steps
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_steps():
-    """Two epochs of about four batches each, on two inner folds in place of five."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_folds, "FOLDS", 2)
-        patch.setattr(ensemble, "EPOCHS", 2)
-        patch.setattr(ensemble, "BATCHES", 4)
+    with few_steps():
         yield
 
 
@@ -104,14 +99,14 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
     assert card["domain"]
 
 
-def test_the_store_and_the_analysis_give_one_probability(run, data, places, one) -> None:
-    """Stored arrays have 16 bits, and a single response's tangents join later than those of many."""
-    stored = ["--allow-seen", "--store", places["store"], "--bootstrap", 10, "--json"]
-    evaluated = json.loads(run("evaluate", data, *one, *stored).stdout)
-    assert set(evaluated["located"]) == {"g1", "g2", "all"}
+def test_evaluation_and_analysis_give_one_probability(run, data, tmp_path, one) -> None:
+    some = tmp_path / "some.jsonl"
+    some.write_text("".join(data.read_text().splitlines(keepends=True)[:10]))
+    options = [some, *one, "--allow-seen", "--bootstrap", 10]
+    evaluated = json.loads(run("evaluate", *options, "--json").stdout)
     for name in ("bridge-1", "bridge-8"):
-        analysed = json.loads(run("analyse", data, "--id", name, *one, "--json").stdout)
-        assert analysed["probability"] == pytest.approx(evaluated["probabilities"][name], abs=5e-3)
+        analysed = json.loads(run("analyse", some, "--id", name, *one, "--json").stdout)
+        assert analysed["probability"] == pytest.approx(evaluated["probabilities"][name], abs=1e-6)
         assert {"status", "probability", "passage"} <= set(analysed["sentences"][0])
         stating = [one for one in analysed["sentences"] if one["status"] != "states nothing"]
         assert analysed["probability"] == max(one["probability"] for one in stating)
@@ -120,7 +115,7 @@ def test_the_store_and_the_analysis_give_one_probability(run, data, places, one)
             for one in stating
             if one["status"] != "not judged"
         )
-    table = run("evaluate", data, *one, *stored[:-1]).stdout
+    table = run("evaluate", *options).stdout
     assert "unlike the training data" in table or not evaluated["abstained"]
 
 
@@ -159,12 +154,3 @@ def test_a_file_of_options_can_have_a_part_of_the_sources_be_learned_from(
     assert (card["rows"], list(card["input"]["blocks"])) == (40, ["plain"])
     assert len(card["training"]["sources"]) == 20
     assert "/" not in card["training"]["command"]
-
-
-def test_stores_of_readings_alone_are_enough(run, data, places, tmp_path) -> None:
-    """To train, and to evaluate."""
-    options = ["--reader", places["reader"], "--bootstrap", 10, "--workers", 1]
-    run("train", data, "--out", tmp_path / "first", "--store", tmp_path / "s", *options, "--no-pairs")
-    fresh = ["--store", tmp_path / "fresh", "--allow-seen", "--json"]
-    evaluated = json.loads(run("evaluate", data, "--detector", tmp_path / "first", *options, *fresh).stdout)
-    assert set(evaluated["located"]) == {"g1", "g2", "all"}

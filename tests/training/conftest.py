@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lrp4rag.classifiers import Features
 from lrp4rag.classifiers.model import Model
 from lrp4rag.training import token_folds
+from lrp4rag.training import train as training
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import VectorRecipe, train
 from tests.training.labelled import examples, extraction
@@ -22,5 +25,6 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 @pytest.fixture
 def few_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two inner folds in place of five: each of them fits a network."""
+    """Three folds in place of five, of two inner ones: each of these fits a network."""
+    monkeypatch.setattr(training, "ONCE", replace(training.ONCE, folds=3))
     monkeypatch.setattr(token_folds, "FOLDS", 2)

@@ -1,0 +1,28 @@
+"""Training in few steps, for tests of its path and not of what is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from lrp4rag.classifiers import calibration, ensemble, trees
+from lrp4rag.training import alarms, token_folds
+from lrp4rag.training import train as training
+
+
+@contextmanager
+def few_steps() -> Iterator[None]:
+    """Two folds in place of five, outside and inside, two epochs of few batches, and few trees."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HONEST", "ONCE"):
+            patch.setattr(training, name, replace(getattr(training, name), folds=2))
+        patch.setattr(calibration, "CALIBRATION_FOLDS", 2)
+        patch.setattr(token_folds, "FOLDS", 2)
+        patch.setattr(alarms, "FOLDS", 2)
+        patch.setattr(ensemble, "EPOCHS", 2)
+        patch.setattr(ensemble, "BATCHES", 4)
+        patch.setattr(trees, "COUNT", 5)
+        yield
