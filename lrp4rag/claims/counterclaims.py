@@ -54,6 +54,12 @@ _DENIALS: tuple[tuple[str, str], ...] = (
 """Denials, and what takes their place where nothing is denied; the first that fits."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|[,;]")
 _NOT = re.compile(r"\b(?:not|no|never|cannot|without|nobody|none)\b|n['\u2019]t\b", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"(?:\b(?:not|never)|n['\u2019]t)(?: be)? (?:exceed\w*|surpass\w*|over|above|under|below|beyond|more|less"
+    r"|fewer|longer|shorter|later|earlier|older|younger|heavier|lighter|higher|lower)\b",
+    re.IGNORECASE,
+)
+"""What denies nothing: "must not exceed" is a maximum."""
 _PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
 """The answer to the question in short, before the sentence that gives it in full."""
 
@@ -74,7 +80,10 @@ def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> li
     denials, each wording once."""
     found: dict[str, CounterClaim] = {}
     own = text[sentence.start : sentence.end]
+    limits = [one.span() for one in _LIMIT.finditer(text, sentence.start, sentence.end)]
     for denial in sentence.denials:
+        if any(start <= denial.start < end for start, end in limits):
+            continue
         if denial.weight < LEAST or len(found) == MOST:
             break
         turned = _turned(text, passages, sentence, denial)
@@ -140,7 +149,9 @@ def _turned(
             turned = _as(own, other)
     else:
         for clause in signed_clauses(text, sentence.start, sentence.end):
-            if clause.start <= denial.start < clause.end:
+            if clause.start <= denial.start < clause.end and not _LIMIT.search(
+                text, clause.start, clause.end
+            ):
                 start, end = clause.start, clause.end
                 around = slice(max(denial.passage_start - NEAR, 0), denial.passage_end + NEAR)
                 is_forbidden = bool(_FORBIDDEN.search(passages[denial.passage][around]))

@@ -121,3 +121,10 @@ def test_what_a_clause_of_the_passages_says_is_known(claim: str, passages: list[
     compared = compare_answer(Passages("", passages), claim, list(sentences_in(claim)))
     found = [one.is_said for each in compared for one in counter_claims(claim, passages, each)]
     assert any(found) is said
+
+
+def test_a_limit_denies_nothing() -> None:
+    claim, passages = "The total weight must not exceed 130 kg.", ["Maximum total weight with rider 130 kg."]
+    (compared,) = compare_answer(Passages("", passages), claim, list(sentences_in(claim)))
+    assert compared.denials
+    assert counter_claims(claim, passages, compared) == []
