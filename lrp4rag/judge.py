@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from numbers import Real
 from pathlib import Path
 from traceback import clear_frames
@@ -20,6 +21,7 @@ from lrp4rag import __version__
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed
 from lrp4rag.claims.counterclaims import CounterClaim, counter_claims
+from lrp4rag.claims.derivation import Derivation, derivations
 from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
@@ -34,9 +36,9 @@ from lrp4rag.classifiers.verdict import (
     Evidence,
     Judgement,
     Verdict,
-    with_premise,
+    with_sentences,
 )
-from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of
+from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of, with_derivations
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context
 from lrp4rag.features.excerpt import Excerpt, LongPrompt
@@ -155,6 +157,11 @@ class _Part:
             return None
         other = self._reader.with_response(whole, encoded.response, truncation=self._truncation)
         return other, sentences
+
+    def saying(self, derived: Iterable[Derivation], response: str) -> Encoded:
+        """Encode a response after passages that also say what it derives from them."""
+        example = with_derivations(self.example, derived)
+        return _Part(self._reader, example, self._truncation).encode(response)
 
     def fitted(self) -> Encoded:
         """Without a response. Raises `InputError` for a prompt that leaves no room for one."""
@@ -625,7 +632,8 @@ class Detector:
                 judgement, shades = self._rows(judgement, seconds)
             gathered = Evidence(reasons=reasoned)
             if evidence:
-                gathered = self._gather(judgement, record, gathered, seconds, prompt.context(part, record))
+                given = prompt.context(part, record), example.question
+                gathered = self._gather(judgement, record, gathered, seconds, *given)
                 gathered = replace(gathered, computed=part.computed(gathered.computed))
         shown = replayed or encoded
         details = {
@@ -669,14 +677,46 @@ class Detector:
             after = model.assess(
                 replace(self._supposing(encoded, growing=growing), generator=record.generator)
             )
-            assessment = with_premise(assessment, after, sentences, record.encoded)
+            assessment = with_sentences(assessment, after, sentences, record.encoded, worse=True)
         if self.plain:
+            assessment = self._derived(part, record, model, assessment)
             assessment = self._countered(part, record, model, assessment)
         return replace(
             assessment,
             contradictions=part.placed(assessment.contradictions),
             differences=part.placed(assessment.differences),
         )
+
+    def _derived(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
+        """What the model says of a response, with that of suspect sentences after passages that also say what
+        these derive from them, where it is less suspect."""
+        claims, threshold, encoded = assessment.claims, model.card.threshold, record.encoded
+        if claims is None or threshold is None:
+            return assessment
+        question, index = part.example.question, record.context.index
+        derived = {
+            number: derivations(encoded.response, sentence, question, index)
+            for number, sentence in enumerate(encoded.sentences)
+            if claims.stating[number] != "nothing" and claims.probabilities[number] >= threshold
+        }
+        sentences = [number for number, some in derived.items() if some]
+        if not sentences:
+            return assessment
+        try:
+            other = part.saying(chain.from_iterable(derived.values()), encoded.response)
+        except WindowError:
+            return assessment
+        growing = record.growing and record.growing.derived
+        after = model.assess(replace(self._supposing(other, growing=growing), generator=record.generator))
+        lengths = [len(passage) for passage in record.context.passages]
+        after = replace(
+            after,
+            contradictions=tuple(
+                one for one in after.contradictions if one.passage_end <= lengths[one.passage]
+            ),
+            differences=tuple(one for one in after.differences if one.passage_end <= lengths[one.passage]),
+        )
+        return with_sentences(assessment, after, sentences, encoded, worse=False)
 
     def _countered(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
         """What the model says of a response, with the counter-claims of sentences that are not suspect
@@ -725,12 +765,13 @@ class Detector:
         gathered: Evidence,
         seconds: dict[str, float],
         context: Context | LongPrompt,
+        question: str,
     ) -> Evidence:
         texts = [judgement.response[start:end] for start, end in judgement.spans]
         gathered = replace(
             gathered,
             nearest=[nearest(context.index, context.passages, text) for text in texts],
-            computed=computed_values(record, judgement.response),
+            computed=computed_values(record, judgement.response, question),
         )
         if not judgement.decides or record.relevance is not None or not self.pulls:
             return gathered

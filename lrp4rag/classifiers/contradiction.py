@@ -14,8 +14,9 @@ from scipy.special import expit
 from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
+from lrp4rag.claims.derivation import derivations
 from lrp4rag.claims.grounds import Counterpart
-from lrp4rag.claims.index import Occurrence
+from lrp4rag.claims.index import Index, Occurrence
 from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.stating import Stating, stating_of
@@ -194,13 +195,22 @@ def _rounded(claim: Claim, record: Record) -> Computed | None:
     return rounded(value, [one for one in index.occurrences(value, similarities) if one.similarity > FAR])
 
 
-def computed_values(record: Record, response: str) -> tuple[Computed, ...]:
-    """Return the values of a response that no passage has and that follow from those of one; their texts are
-    those of `response`, as it was written."""
+def computed_values(record: Record, response: str, question: str) -> tuple[Computed, ...]:
+    """Return the values of a response that no passage has and that follow from those of one, and of the
+    question; their texts are those of `response`, as it was written."""
     known = [one.claim for one in record.contrasts] if record.has_contrasts else None
     every = claims(record.encoded, record.context) if known is None else known
-    found = (computed_of(claim, record) or _rounded(claim, record) for claim in every)
-    return tuple(replace(one, text=response[one.start : one.end]) for one in found if one is not None)
+    found = [computed_of(claim, record) or _rounded(claim, record) for claim in every]
+    given = record.encoded.response, question, record.context.index
+    by_place = {(one.start, one.end): one for one in (*_derived(record, *given), *found) if one is not None}
+    return tuple(replace(one, text=response[slice(*place)]) for place, one in sorted(by_place.items()))
+
+
+def _derived(record: Record, response: str, question: str, index: Index) -> Iterator[Computed]:
+    for sentence in record.encoded.sentences:
+        for one in derivations(response, sentence, question, index):
+            value = one.value
+            yield Computed(value.start, value.end, value.text, one.words, one.passage, ())
 
 
 def _others(

@@ -489,24 +489,22 @@ def shifted(assessment: Assessment, shift: Callable[[Any], Any]) -> Assessment:
     )
 
 
-def with_premise(
-    assessment: Assessment, after: Assessment, sentences: Sequence[int], encoded: Encoded
+def with_sentences(
+    assessment: Assessment, after: Assessment, sentences: Sequence[int], encoded: Encoded, *, worse: bool
 ) -> Assessment:
-    """Return the assessment with that of some sentences (their numbers) after another question, where it is
-    more suspect there."""
+    """Return the assessment with that of some sentences (their numbers) `after` another prompt, where they
+    are more suspect there (`worse`), or less."""
     before = assessment
     if before.claims is None or after.claims is None or before.marks is None or after.marks is None:
         return assessment
     spans = encoded.sentences
     probabilities, marks = before.claims.probabilities.copy(), before.marks.probabilities.copy()
-    highest, contradictions = before.probability, list(before.contradictions)
-    differences = list(before.differences)
+    contradictions, differences = list(before.contradictions), list(before.differences)
     for number in sentences:
-        if after.claims.probabilities[number] <= probabilities[number]:
+        own, other = probabilities[number], after.claims.probabilities[number]
+        if (other <= own) if worse else (other >= own):
             continue
-        probabilities[number] = after.claims.probabilities[number]
-        if before.claims.stating[number] != "nothing":
-            highest = max(highest or 0.0, float(probabilities[number]))
+        probabilities[number] = other
         start, end = spans[number]
         inside = tokens_in(encoded.response_offsets, [(start, end)])
         if len(after.marks.probabilities) == len(marks):
@@ -515,9 +513,12 @@ def with_premise(
         contradictions += [one for one in after.contradictions if start <= one.start < end]
         differences = [one for one in differences if not start <= one.start < end]
         differences += [one for one in after.differences if start <= one.start < end]
+    stating = [
+        one for one, states in zip(probabilities, before.claims.stating, strict=True) if states != "nothing"
+    ]
     return replace(
         before,
-        probability=highest,
+        probability=float(max(stating)) if stating else before.probability,
         marks=replace(before.marks, probabilities=marks),
         claims=replace(before.claims, probabilities=probabilities),
         contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),

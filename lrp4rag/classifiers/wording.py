@@ -1,8 +1,10 @@
-"""Other words for what is read: a response in capitals in plain case, and a question without its premise.
+"""Other words for what is read: a response in capitals in plain case, a question without its premise, and
+passages with what follows from them.
 
 A reader finds likely what it has just read, in a question too: "Items may be returned within 30 days, right?"
 supports "30 days" as a passage would. So a sentence that repeats what only the question supposes is also read
-after the question as the passages would have it.
+after the question as the passages would have it. And a reader finds unlikely what a response computes, so a
+suspect sentence whose values follow from others is also read after passages that say so.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lrp4rag.claims.bounds import bound_of
+from lrp4rag.claims.derivation import Derivation
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, rivals
 from lrp4rag.claims.value import Value, agree
 from lrp4rag.claims.words import STOP_WORDS, content_words
-from lrp4rag.example import Example
+from lrp4rag.example import Example, Span
 from lrp4rag.util.sentences import sentences_in
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -145,7 +148,24 @@ def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
     for one in sorted(supposed, key=lambda one: -one.value.start):
         question = question[: one.value.start] + one.instead.text + question[one.value.end :]
     place = next(span for span in example.spans if span.kind == "question")  # there is one: see `premise_of`
-    by = len(question) - (place.end - place.start)
+    return rewritten(example, place, question)
+
+
+def with_derivations(example: Example, derived: Iterable[Derivation]) -> Example:
+    """Return the example where the passages also say what a response derives from them."""
+    for one in derived:
+        place = next(
+            (span for span in example.spans if span.kind == "passage" and span.index == one.passage), None
+        )
+        if place is not None:
+            said = f"{example.passages[one.passage]} {one.words} = {one.value.text}."
+            example = rewritten(example, place, said)
+    return example
+
+
+def rewritten(example: Example, place: Span, text: str) -> Example:
+    """Return the example with another question or passage, in its `place` of the prompt."""
+    by = len(text) - (place.end - place.start)
     spans = tuple(
         replace(span, end=span.end + by)
         if span is place
@@ -154,8 +174,11 @@ def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
         else span
         for span in example.spans
     )
-    prompt = example.prompt[: place.start] + question + example.prompt[place.end :]
-    return replace(example, question=question, prompt=prompt, spans=spans)
+    prompt = example.prompt[: place.start] + text + example.prompt[place.end :]
+    if place.kind == "question":
+        return replace(example, question=text, prompt=prompt, spans=spans)
+    passages = (*example.passages[: place.index], text, *example.passages[place.index + 1 :])
+    return replace(example, passages=passages, prompt=prompt, spans=spans)
 
 
 def in_plain_case(text: str, known: Iterable[str]) -> str:

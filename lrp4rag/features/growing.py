@@ -29,6 +29,11 @@ class Growing:
         """The same of the response after another question (see `Premise`)."""
         return Growing()
 
+    @cached_property
+    def derived(self) -> Growing:
+        """The same of it after passages with what it derives from them."""
+        return Growing()
+
     def copied(self) -> Growing:
         """Return the same response, which goes on otherwise."""
         other = Growing()

@@ -267,7 +267,7 @@ def test_values_that_follow_lead_to_what_they_follow_from(
         "There were 24 adults and 18 children on the ferry, and a crew of 12.",
         "The lighthouse of Marlow is 61.4 metres tall.",
     )
-    found = computed_values(record_of(encoded_of(response, *passages)), response)
+    found = computed_values(record_of(encoded_of(response, *passages)), response, "")
     assert [(one.text, one.words, one.kind) for one in found] == ([] if follows is None else [follows])
     for one in found:
         parts = [passages[one.passage][start:end] for start, end in one.parts]

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 from lrp4rag import Detector, Example
-from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, TokenMarks, with_premise
-from lrp4rag.classifiers.wording import in_plain_case, premise_of
+from lrp4rag.claims.derivation import derivations
+from lrp4rag.claims.index import Index
+from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, TokenMarks, with_sentences
+from lrp4rag.classifiers.wording import in_plain_case, premise_of, with_derivations
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader
 from lrp4rag.util.sentences import sentences_in
 from tests.classifiers.samples import relevance_of
 from tests.cli.plain_detector import plain_detector
 
+TEMPLATE = "{context}\n\nQ: {question}\nA:"
 PASSAGES = ("Items may be returned within 14 days.", "The shop in Marlow is open until 6 pm.")
 QUESTION = "Items may be returned within 30 days, right?"
 
@@ -175,7 +178,7 @@ def assessed(*probabilities: float, mark: float, start: int = 18) -> Assessment:
 
 def test_a_sentence_that_becomes_more_suspect_is_as_after_the_other_question() -> None:
     found, after = assessed(0.9, 0.2, 0.3, mark=0.25), assessed(0.95, 0.8, 0.9, mark=0.75)
-    joined = with_premise(found, after, (1,), ENCODED)
+    joined = with_sentences(found, after, (1,), ENCODED, worse=True)
     assert joined.claims.probabilities.tolist() == [0.9, 0.8, 0.3]
     assert joined.probability == 0.8
     assert joined.marks.probabilities.tolist() == [0.25] * 2 + [0.75] * 3 + [0.25] * 3
@@ -185,9 +188,18 @@ def test_a_sentence_that_becomes_more_suspect_is_as_after_the_other_question() -
     assert set(found.marks.probabilities) == {0.25}
 
 
-def test_a_sentence_never_becomes_less_suspect() -> None:
+def test_a_sentence_that_follows_from_others_is_as_after_passages_that_say_so() -> None:
+    found, after = assessed(0.9, 0.8, 0.3, mark=0.75), assessed(0.95, 0.2, 0.9, mark=0.25)
+    joined = with_sentences(found, replace(after, contradictions=()), (1, 2), ENCODED, worse=False)
+    assert joined.claims.probabilities.tolist() == [0.9, 0.2, 0.3]
+    assert joined.probability == 0.3
+    assert joined.marks.probabilities.tolist() == [0.75] * 2 + [0.25] * 3 + [0.75] * 3
+    assert joined.contradictions == ()
+
+
+def test_another_question_makes_no_sentence_less_suspect() -> None:
     found, after = assessed(0.1, 0.8, 0.3, mark=0.75), assessed(0.1, 0.2, 0.1, mark=0.25)
-    joined = with_premise(found, after, (1, 2), ENCODED)
+    joined = with_sentences(found, after, (1, 2), ENCODED, worse=True)
     assert joined.probability == 0.8
     assert joined.claims.probabilities.tolist() == [0.1, 0.8, 0.3]
     assert set(joined.marks.probabilities) == {0.75}
@@ -196,12 +208,25 @@ def test_a_sentence_never_becomes_less_suspect() -> None:
 
 def test_a_greeting_is_no_reason_to_call_a_response_hallucinated() -> None:
     found, after = assessed(0.1, 0.2, 0.3, mark=0.25), assessed(0.95, 0.1, 0.1, mark=0.75)
-    assert with_premise(found, after, (0, 1), ENCODED).probability == 0.3
+    assert with_sentences(found, after, (0, 1), ENCODED, worse=True).probability == 0.3
 
 
 def test_a_detector_of_responses_reads_no_other_question() -> None:
     one = Assessment(0.4)
-    assert with_premise(one, Assessment(0.9), (0,), ENCODED) is one
+    assert with_sentences(one, Assessment(0.9), (0,), ENCODED, worse=True) is one
+
+
+def test_what_follows_from_a_passage_is_said_behind_it() -> None:
+    passages = ("A night costs 40 euros.", "Breakfast is at 8 am.")
+    given = Example("What do 3 nights cost?", passages, "At 40 euros a night, 120 euros.", template=TEMPLATE)
+    text = given.response
+    derived = derivations(text, (0, len(text)), given.question, Index(passages))
+    said = with_derivations(given, derived)
+    assert said.passages == ("A night costs 40 euros. 40 euros \u00d7 3 = 120 euros.", passages[1])
+    for span in said.spans:
+        part = said.question if span.kind == "question" else said.passages[span.index]
+        assert said.prompt[span.start : span.end] == part
+    assert with_derivations(given, ()) is given
 
 
 def test_a_verdict_is_the_more_suspect_of_the_two(tiny_reader: Reader) -> None:

@@ -1,0 +1,344 @@
+"""Values of a response that follow from what it states: "12 months at 34.90 euros are 418.80 euros".
+
+`arithmetic.computed` looks for any values of the passages that may give one, so as not to name a
+contradiction. Here each operand must be written, in the response or in the question, and be known: from a
+passage, from the question, or by a derivation itself; only what is counted may stand in a passage alone
+("three months' rent, so 2,520 euros"). So little is left to chance that a sentence is believed for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.value import Value, agree, comparable
+
+KINDS = ("quantity", "time", "date")
+MOST_TERMS = 5
+"""Terms of a sum."""
+MOST_OPERANDS = 12
+"""Operands that are tried, those of the sentence itself first."""
+LARGEST_COUNT = 1_000_000
+FEWEST_DIGITS = 3
+"""Significant digits of a product that is not one by chance."""
+SMALL = 10
+"""Plain counts below this are sums of others by chance."""
+EXACT, ROUNDED = 1e-4, 0.01
+"""Relative differences of amounts that are the same, and of one that is rounded, at most."""
+_MINUTES, _DAY = 60.0, 86400.0
+_CONSTANTS = (
+    (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
+    (r"weeks?|weekly", ((7, "7 days"),)),
+    (r"days?|daily", ((24, "24 hours"),)),
+    (r"double|twice|both|return|round trip|there and back|each way|couple", ((2, "2"),)),
+    (r"half", ((0.5, "0.5"),)),
+)
+"""Numbers that words stand for."""
+_TOTAL = re.compile(
+    r"\b(?:in total|total(?:s|ling|led)?|altogether|together|combined|in all|sum|i\.e\.|(?:that|which) is|so"
+    r"|makes?|times|comes? to|more|less|fewer|another|left|leaves|remain\w*|years? (?:old|later|ago)|aged)\b"
+    r"|=",
+    re.IGNORECASE,
+)
+_MOVED = re.compile(
+    r"\b(?:so|since|because|as|takes?|before|after|later|earlier|arriv\w*|until|till|by|ends?|begins?|starts?)\b",
+    re.IGNORECASE,
+)
+"""Words that tell of a sum, and of a time or date that lies before or after another."""
+_SHARED = re.compile(r"\b(?:each|per|split|shared?|divided|equally|apiece)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A `value` of a response (its characters there), `words` that give it, such as "34.90 euros × 12
+    months", and the passage (an index) that has one of its operands."""
+
+    value: Value
+    words: str
+    passage: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """A known value, and the passage that has it, or one that it was derived from; None where only the
+    question has it. `is_stated` tells that the sentence itself has it."""
+
+    value: Value
+    passage: int | None
+    is_stated: bool = False
+
+
+_Result = tuple[str, tuple[_Operand, ...]]
+
+
+def derivations(
+    response: str, sentence: tuple[int, int], question: str, index: Index
+) -> tuple[Derivation, ...]:
+    """Derive the values of a sentence (its characters) that no passage has from others of the response up to
+    its end, and of the question."""
+    text = response[: sentence[1]]
+    asked = [value for value in find_values(question) if value.kind in KINDS]
+    known, unknown = list[_Operand](), list[Value]()
+    for value in find_values(text):
+        if value.kind not in KINDS:
+            continue
+        operands = _known(value, index)
+        if not operands and any(agree(value, one) for one in asked):
+            operands = [_Operand(value, None)]
+        known += [replace(one, is_stated=value.start >= sentence[0]) for one in operands]
+        if not any(one.value is value for one in operands):
+            unknown.append(value)
+    known += [operand for value in asked for operand in _known(value, index) or [_Operand(value, None)]]
+    derived = list[Derivation]()
+    stated_of = {one.passage for one in known}
+    near = [
+        _Operand(one, place.passage)
+        for place in index.places
+        if place.passage in stated_of
+        for one in place.values
+        if one.kind == "quantity"
+    ]
+    while (found := _next(unknown, known, near, text, sentence, question)) is not None:
+        unknown.remove(found.value)
+        known.insert(0, _Operand(found.value, found.passage, found.value.start >= sentence[0]))
+        derived.append(found)
+    return tuple(one for one in derived if sentence[0] <= one.value.start)
+
+
+def _known(value: Value, index: Index) -> list[_Operand]:
+    """Return the value with the first passage that has it, or of a bare number what passages have so many of:
+    "25" of "25 euros a night"."""
+    there = [(one, place.passage) for place in index.places for one in place.values if one.kind == value.kind]
+    for one, passage in there:
+        if agree(value, one):
+            return [_Operand(value, passage)]
+    if value.kind != "quantity" or value.unit or value.noun:
+        return []
+    meant = dict[str, _Operand]()
+    for one, passage in there:
+        if one.unit not in ("", "second", "%") and one.amount == value.amount * one.precision.factor:
+            meant.setdefault(one.unit, _Operand(one, passage))
+    return list(meant.values())
+
+
+def _next(
+    unknown: Sequence[Value],
+    known: Sequence[_Operand],
+    near: Sequence[_Operand],
+    text: str,
+    sentence: tuple[int, int],
+    question: str,
+) -> Derivation | None:
+    for value in unknown:
+        own = text[sentence[0] :] if value.start >= sentence[0] else text
+        if not _is_told(value, own):
+            continue
+        given = f"{question} {own}"
+        ways = _ways(value, _distinct(known), given)
+        if value.unit not in ("", "second", "%") and value.precision.digits >= FEWEST_DIGITS:
+            ways = itertools.chain(ways, _counted(value, _distinct(near), _distinct(known), given))
+        for words, operands in ways:
+            passages = [one.passage for one in operands if one.passage is not None]
+            if passages:
+                return Derivation(value, words, passages[0])
+    return None
+
+
+def _is_told(value: Value, sentence: str) -> bool:
+    """Say whether a value may be derived here. Small counts, durations and times follow from others by
+    chance, as in recipes, where no word tells that they do."""
+    if value.kind != "quantity":
+        return _MOVED.search(sentence) is not None
+    if value.unit not in ("", "second"):
+        return True
+    told = _TOTAL.search(sentence) is not None
+    return told and value.amount >= SMALL if not value.unit else told
+
+
+def _distinct(known: Sequence[_Operand]) -> list[_Operand]:
+    """Return each once: a number that is said again is no further term."""
+    distinct = dict[tuple[object, ...], _Operand]()
+    for one in known:
+        value = one.value
+        if value.kind != "quantity" or value.unit or value.amount > 1:
+            amount = (value.amount, value.precision.factor) if value.kind == "quantity" else ()
+            key = (value.kind, value.unit, value.key, *amount)
+            distinct.setdefault(key, one)
+    return sorted(distinct.values(), key=lambda one: not one.is_stated)[:MOST_OPERANDS]
+
+
+def _ways(value: Value, known: Sequence[_Operand], text: str) -> Iterator[_Result]:
+    if value.kind == "quantity":
+        yield from _sums(value, known)
+        yield from _products(value, known, text)
+        yield from _percentages(value, known)
+        yield from _between(value, known)
+    elif value.kind == "time":
+        yield from _times(value, known)
+    else:
+        yield from _dates(value, known)
+
+
+def _sums(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+    terms = [one for one in known if comparable(value, one.value)]
+    for minuend, subtrahend in itertools.permutations(terms, 2):
+        if _is(value, minuend.value.amount - subtrahend.value.amount):
+            yield f"{minuend.value.text} - {subtrahend.value.text}", (minuend, subtrahend)
+    for size in range(2, min(len(terms), MOST_TERMS) + 1):
+        for some in itertools.combinations(terms, size):
+            if _is(value, sum(one.value.amount for one in some)):
+                yield " + ".join(one.value.text for one in some), some
+
+
+def _products(value: Value, known: Sequence[_Operand], text: str) -> Iterator[_Result]:
+    """Times a count, also with another term added or taken away: "19 pence a minute and 1 pound"."""
+    if value.unit == "%":
+        return
+    terms = [one for one in known if comparable(value, one.value)]
+    for factor in terms:
+        for number, words, counted in _counts(value, known, text):
+            of_time = counted is None or counted.value.unit == "second"
+            if counted is factor or (value.unit == "second" and of_time):
+                continue
+            used = (factor,) if counted is None else (factor, counted)
+            product, formula = factor.value.amount * number, f"{factor.value.text} \u00d7 {words}"
+            if _is(value, product):
+                yield formula, used
+            if not of_time and _SHARED.search(text) and _is(value, factor.value.amount / number):
+                yield f"{factor.value.text} / {words}", used
+            if counted is None or not value.unit or not all(one.is_stated for one in used):
+                continue
+            for term in (one for one in terms if one.is_stated and one not in used):
+                for sign, by in (("+", 1), ("-", -1)):
+                    if _is(value, product + by * term.value.amount):
+                        yield f"{formula} {sign} {term.value.text}", (*used, term)
+
+
+def _counted(
+    value: Value, near: Sequence[_Operand], known: Sequence[_Operand], text: str
+) -> Iterator[_Result]:
+    """Times a count that is stated, of what only a passage has."""
+    for factor in (one for one in near if comparable(value, one.value)):
+        for number, words, counted in _counts(value, known, text):
+            if _is(value, factor.value.amount * number):
+                yield (
+                    f"{factor.value.text} \u00d7 {words}",
+                    (factor,) if counted is None else (factor, counted),
+                )
+
+
+def _counts(
+    value: Value, known: Sequence[_Operand], text: str
+) -> Iterator[tuple[float, str, _Operand | None]]:
+    """Numbers of things or units of time, of what else has a price, and what words stand for."""
+    is_money = value.unit.isupper()
+    for one in known:
+        unit = one.value.unit
+        priced = is_money and unit != "%" and not unit.isupper()
+        if one.value.kind == "quantity" and (unit in ("", "second") or priced):
+            number = one.value.amount / one.value.precision.factor
+            if 1 < number <= LARGEST_COUNT:
+                yield number, one.value.text, one
+    for pattern, numbers in _CONSTANTS:
+        if re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+            for constant, words in numbers:
+                yield constant, words, None
+
+
+def _percentages(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+    terms = [one for one in known if one.value.kind == "quantity"]
+    for part in (one for one in terms if one.value.unit == "%"):
+        if value.unit == "%" and _is(value, 100 - part.value.amount):
+            yield f"100 % - {part.value.text}", (part,)
+        if value.unit in ("second", "%"):
+            continue
+        for whole in (one for one in terms if comparable(value, one.value)):
+            share = whole.value.amount * part.value.amount / 100
+            for words, amount in (
+                ("\u00d7", share),
+                ("+", whole.value.amount + share),
+                ("-", whole.value.amount - share),
+            ):
+                if _is(value, amount):
+                    yield f"{whole.value.text} {words} {part.value.text}", (whole, part)
+    if value.unit == "%":
+        for part, whole in itertools.permutations((one for one in terms if one.value.unit != "%"), 2):
+            amount = whole.value.amount if comparable(part.value, whole.value) else 0
+            if amount and _is(value, 100 * part.value.amount / amount):
+                yield f"{part.value.text} / {whole.value.text}", (part, whole)
+
+
+def _between(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+    """Durations between two times, and years between two dates."""
+    if value.unit != "second":
+        return
+    for later, earlier in itertools.permutations((one for one in known if one.value.kind == "time"), 2):
+        apart = int(later.value.key[0] or 0) - int(earlier.value.key[0] or 0)
+        if _is(value, apart % 1440 * _MINUTES):
+            yield f"{later.value.text} - {earlier.value.text}", (later, earlier)
+    for later, earlier in itertools.permutations((one for one in known if one.value.kind == "date"), 2):
+        year, before = later.value.key[0], earlier.value.key[0]
+        years = year - before if isinstance(year, int) and isinstance(before, int) else 0
+        if _is(value, years * 365.25 * _DAY):
+            yield f"{later.value.text} - {earlier.value.text}", (later, earlier)
+
+
+def _durations(known: Sequence[_Operand]) -> list[_Operand]:
+    return [one for one in known if one.value.kind == "quantity" and one.value.unit == "second"]
+
+
+def _times(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+    for one in (one for one in known if one.value.kind == "time"):
+        for by in _durations(known):
+            for sign, way in (("+", 1), ("-", -1)):
+                minutes = int(one.value.key[0] or 0) + way * by.value.amount / _MINUTES
+                key = (round(minutes) % 1440, *one.value.key[1:])
+                if minutes == round(minutes) and agree(value, replace(one.value, key=key)):
+                    yield f"{one.value.text} {sign} {by.value.text}", (one, by)
+
+
+def _dates(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+    for one in (one for one in known if one.value.kind == "date" and not one.value.unit):
+        for by in _durations(known):
+            for sign, way in (("+", 1), ("-", -1)):
+                key = _moved(one.value, by.value, way)
+                if key is not None and agree(value, replace(one.value, key=key)):
+                    yield f"{one.value.text} {sign} {by.value.text}", (one, by)
+
+
+def _moved(value: Value, by: Value, way: int) -> tuple[str | int | None, ...] | None:
+    """Return the key of a date that many days, weeks, months or years later or earlier; None for one that
+    lacks what this needs."""
+    year, month, day, *_ = value.key
+    number, unit = way * by.amount / by.precision.factor, round(by.precision.factor / _DAY)
+    if number != round(number):
+        return None
+    some_year = year if isinstance(year, int) else 2001
+    moved: tuple[int, int | str | None, int | str | None]
+    if unit in (365, 366) and isinstance(year, int):
+        return year + int(number), month, day, None
+    if unit in (30, 31) and isinstance(month, int):
+        months = some_year * 12 + month - 1 + int(number)
+        moved = months // 12, months % 12 + 1, day
+    elif unit in (1, 7) and isinstance(month, int) and isinstance(day, int):
+        try:
+            later = date(some_year, month, day) + timedelta(days=unit * number)
+        except (ValueError, OverflowError):
+            return None
+        moved = later.year, later.month, later.day
+    else:
+        return None
+    return moved[0] if isinstance(year, int) else None, *moved[1:], None
+
+
+def _is(value: Value, amount: float) -> bool:
+    """Say whether an amount is the value's, which may round it where it has three digits or more, or where it
+    is "about" that."""
+    precision, most = value.precision, ROUNDED * amount
+    room = most if precision.hedged else min(precision.step, most) if precision.digits > 2 else 0.0
+    return amount > 0 and abs(value.amount - amount) <= max(EXACT * amount, room)

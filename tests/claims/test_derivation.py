@@ -1,0 +1,98 @@
+"""Values that follow from what a response states."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrp4rag.claims.derivation import derivations
+from lrp4rag.claims.index import Index
+
+PASSAGES = (
+    "Plus costs 34.90 euros a month, Basic 24.90 euros. A day ticket costs 12 euros, and notice is 1 month.",
+    "Ferries leave at 7:30 and 18:40 and take 1 hour and 35 minutes; check-in closes 20 minutes before.",
+    "A double room is 129 euros, an extra bed 25 euros and a dog 15 euros a night. Groups get 10 % off.",
+    "The bridge was opened in 1934 with 240 lamps, of which 60 are lit three times a day.",
+    "The rent is 840 euros a month, and the deposit is three months' rent. Power costs 31.5 cents a kWh.",
+)
+INDEX = Index(PASSAGES)
+
+
+def derived(response: str, question: str = "What then?") -> list[str]:
+    return [one.words for one in derivations(response, (0, len(response)), question, INDEX)]
+
+
+@pytest.mark.parametrize(
+    ("response", "question", "words"),
+    [
+        (
+            "At 34.90 euros, twelve months come to 418.80 euros.",
+            "What is it a year?",
+            "34.90 euros \u00d7 12 months",
+        ),
+        ("Plus is 34.90 euros a month, or 418.80 euros a year.", "", "34.90 euros \u00d7 12 months"),
+        (
+            "You pay 12 euros for each ticket, so 36 euros.",
+            "We are 3 people. What do we pay?",
+            "12 euros \u00d7 3",
+        ),
+        ("Plus is 34.90 and Basic 24.90 euros, which is 10 euros more.", "", "34.90 euros - 24.90 euros"),
+        (
+            "129 for the double, 25 for the bed and 15 for the dog make 169 euros.",
+            "",
+            "129 euros + 25 euros + 15 euros",
+        ),
+        (
+            "It leaves at 18:40 and takes 1 hour and 35 minutes, so it arrives at 20:15.",
+            "",
+            "18:40 + 1 hour and 35 minutes",
+        ),
+        (
+            "Be there by 7:10, as check-in closes 20 minutes before.",
+            "When for the 7:30 from Holm?",
+            "7:30 - 20 minutes",
+        ),
+        ("With 10 % off, the double at 129 euros is 116.10 euros.", "", "129 euros - 10 %"),
+        ("Opened in 1934, it turned 90 years old in 2024.", "I was there in 2024.", "2024 - 1934"),
+        ("60 of the 240 lamps are lit, which is 25 %.", "", "60 / 240"),
+        ("60 lamps three times a day are 180 lamps a day.", "How many?", "60 \u00d7 three"),
+        ("14 days at 12 euros make 168 euros.", "And for two weeks?", "12 euros \u00d7 14 days"),
+        ("Three months' rent, so 2,520 euros.", "", "840 euros \u00d7 Three months"),
+        ("At 31.5 cents, that is 787.50 euros.", "For 2,500 kWh?", "31.5 cents \u00d7 2,500 kWh"),
+        ("A month later, in February.", "I give notice of 1 month in January.", "January + 1 month"),
+    ],
+)
+def test_what_follows_from_what_is_stated(response: str, question: str, words: str) -> None:
+    assert words in derived(response, question)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "At 34.90 euros a month, a year comes to 428.80 euros.",  # another result
+        "At 35.90 euros a month, a year comes to 430.80 euros.",  # of what no passage has
+        "It costs 418.80 euros in all.",  # of what is not stated
+        "A double at 129 euros comes to 516 euros.",  # nobody says for how many
+        "The crossing takes 1 hour and 35 minutes, and the year has 95 days.",
+        "Notice is 1 month, and the contract runs for a year, that is 30 years.",
+        "It takes 20 minutes and costs 12 euros, 240 minutes in all.",
+        "10 % off, so 90 minutes.",
+        "There are 2 bridges with 240 lamps and 3 tunnels, so 5 boats.",
+        "34.90 euros and 34.90 euros make 69.80 euros.",  # said twice, and not two of them
+    ],
+)
+def test_what_does_not_follow(response: str) -> None:
+    assert derived(response) == []
+
+
+def test_a_term_is_added_only_where_the_sentence_has_all_of_it() -> None:
+    assert derived("A double is 129 euros, with a bed at 25 euros it is 179 euros.", "We are 2 people.") == []
+    said = derived("A double is 129 euros, with 2 beds at 25 euros each it is 179 euros.", "We are 2 people.")
+    assert said == ["25 euros \u00d7 2 + 129 euros"]
+
+
+def test_one_follows_from_another_and_the_passage_of_an_operand_is_told() -> None:
+    response = "At 12 euros a ticket, 4 people pay 48 euros a month. That is 576 euros a year."
+    (found,) = derivations(response, (53, len(response)), "What do 4 people pay?", INDEX)
+    assert (found.value.text, found.passage) == ("576 euros", 0)
+    assert found.words == "48 euros \u00d7 12 months"
+    assert response[found.value.start : found.value.end] == "576 euros"
