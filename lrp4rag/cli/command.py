@@ -61,7 +61,8 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             names = {name for param in self.params for name in param.opts}
-            if meant := [name for name in SYNONYMS.get(error.option_name, ()) if name in names]:
+            meant = [name for name in SYNONYMS.get(error.option_name, ()) if name in names]
+            if meant := meant or sorted(name for name in names if name.startswith(error.option_name)):
                 vars(error)["possibilities"] = meant
             raise
 

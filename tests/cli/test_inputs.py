@@ -58,6 +58,7 @@ def test_bad_rows(run, tmp_path, content, messages):
         ("analyse --query Q", "Did you mean '--question'?"),
         ("analyse --question Q --context x", "Did you mean '--passage'?"),
         ("analyse --threshold 0.5", "(Did you mean one of: '--false-positive-rate', '--operating-point'?)"),
+        ("analyse {example} --fail", "Did you mean '--fail-on-hallucination'?"),
         ("attribute --threshold 0.5", "No such option '--threshold'.\n"),
         ("analyse --question Q --passage @{tmp}/latin1.txt", "latin1.txt, line 1: invalid UTF-8"),
         ("analyse {example} --html {tmp}/no/page.html", "its folder does not exist"),

@@ -151,6 +151,8 @@ def listen(app: FastAPI, settings: Settings, bound: socket.socket, on_ready: Cal
     log.addFilter(is_worth_logging)
     try:
         server.run(sockets=[bound])
+    except KeyboardInterrupt:  # raised again by uvicorn, once it has ended what was being written
+        pass
     finally:
         log.removeFilter(is_worth_logging)
     if not server.started:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.worker import ModelWorker
 from lrp4rag.util.strict_json import parse
 
+_LOG = logging.getLogger("uvicorn.error")
 MOST_TOKENS = 256
 """Of an answer by the reader, unless the request says otherwise."""
 LONGEST_EVENT = 2**20
@@ -53,6 +55,7 @@ class HttpUpstream:
 
     def __init__(self, client: httpx.AsyncClient, model: str | None) -> None:
         self._client, self._model = client, model
+        self._failing = False
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
         """Always asked to stream: so a sentence is judged while the next one is written."""
@@ -73,9 +76,10 @@ class HttpUpstream:
                     text, half = _whole_characters(half + part.content)
                     yield replace(part, content=thinking.answer_in(text))
         except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
-            raise _broken(f"the upstream failed: {type(error).__name__}") from None
+            raise self._failed("the upstream failed", error) from None
         if not finished:
             raise _broken("the upstream's answer ended before it was finished")
+        self._failing = False
         if rest := thinking.rest():
             yield Delta(rest)
 
@@ -83,9 +87,19 @@ class HttpUpstream:
         try:
             reply = await self._client.get("models")
             reply.raise_for_status()
-            return [str(one["id"]) for one in reply.json()["data"]]
+            names = [str(one["id"]) for one in reply.json()["data"]]
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-            raise _broken(f"the upstream does not answer: {type(error).__name__}") from None
+            raise self._failed("the upstream does not answer", error) from None
+        self._failing = False
+        return names
+
+    def _failed(self, what: str, error: Exception) -> Problem:
+        """Tell the operator too, once until it answers again."""
+        words = f"{what}: {type(error).__name__}"
+        if not self._failing:
+            _LOG.warning("%s (%s)", words, self._client.base_url)
+        self._failing = True
+        return _broken(words)
 
 
 @asynccontextmanager

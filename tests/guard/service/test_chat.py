@@ -178,10 +178,13 @@ def test_what_the_upstream_refuses_is_told(start, script: Script, status: int, e
             assert "too long" not in reply.text, "its words are not passed on"
 
 
-def test_an_upstream_that_is_not_there(start) -> None:
+def test_an_upstream_that_is_not_there(start, caplog) -> None:
+    """The operator is told too, once."""
     with start(upstream="http://127.0.0.1:9/v1") as client:
         assert client.post(ROUTE, json=asked(stream=True)).status_code == 502
         assert client.get("/readyz").status_code == 502
+    (told,) = [record.getMessage() for record in caplog.records if "127.0.0.1:9" in record.getMessage()]
+    assert "ConnectError" in told
 
 
 @pytest.mark.parametrize(
