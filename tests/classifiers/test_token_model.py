@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers import Model
+from lrp4rag.classifiers import Model, trees
 from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
 from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
@@ -18,6 +18,7 @@ from lrp4rag.features.plain import PlainTable
 from lrp4rag.features.record import Record
 from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
+from lrp4rag.training import token_folds
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_detector import fit_detector, reference_of
 from lrp4rag.training.token_folds import fit_ensemble
@@ -87,6 +88,14 @@ def test_claims_of_some_responses_are_those_that_the_detector_would_see() -> Non
     )
     np.testing.assert_array_equal(found[0], expected[0])
     assert found[2].tolist() == (expected[2] - 1).tolist()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_folds, "FOLDS", 3)
+        patch.setattr(trees, "COUNT", 20)
+        yield
 
 
 @pytest.fixture(scope="module")

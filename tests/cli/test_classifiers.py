@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
+from tests.training.quick import few_steps
 
 FEW = ["--bootstrap", 10, "--workers", 1]
 COMBINATIONS = [
@@ -18,18 +19,19 @@ COMBINATIONS = [
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    """One candidate each, and small ones: what is tested here is the way through the commands."""
+    """One candidate each, small ones, and few folds: what is tested here is the way through the commands."""
     for name in CLASSIFIERS:
         first = next(iter(candidates_of(name).values()))
         monkeypatch.setitem(CLASSIFIERS, name, {"quick": clone(first)})
     CLASSIFIERS["lstm"]["quick"].set_params(hidden_size=8, max_epochs=2)
+    with few_steps():
+        yield
 
 
 @pytest.mark.parametrize(("classifier", "vector", "length"), COMBINATIONS)
 def test_what_is_trained_can_be_evaluated_and_analysed(
     run, labelled_file, store, reader_folder, tmp_path, classifier, vector, length
 ):
-    """Two ways to one probability: from the store, where arrays have 16 bits, and computed at once."""
     folder, reader = tmp_path / "d", ["--reader", reader_folder]
     choice = ["--classifier", classifier, "--vector", vector]
     trained = run("train", labelled_file, "--store", store, "--out", folder, *reader, *choice, *FEW)
@@ -39,11 +41,11 @@ def test_what_is_trained_can_be_evaluated_and_analysed(
     assert card["input"]["length"] == length
 
     common = [*reader, "--detector", folder, "--json"]
-    stored = ["--allow-seen", "--store", store, "--bootstrap", 10]
-    evaluated = json.loads(run("evaluate", labelled_file, *common, *stored).stdout)
+    few = ["--allow-seen", "--bootstrap", 10]
+    evaluated = json.loads(run("evaluate", labelled_file, *common, *few).stdout)
     analysed = json.loads(run("analyse", labelled_file, "--id", "bridge-1", *common).stdout)
     assert len(evaluated["probabilities"]) == 24
-    assert analysed["probability"] == pytest.approx(evaluated["probabilities"]["bridge-1"], abs=5e-3)
+    assert analysed["probability"] == pytest.approx(evaluated["probabilities"]["bridge-1"], abs=1e-6)
 
 
 @pytest.mark.parametrize(

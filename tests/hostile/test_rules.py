@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,21 +13,19 @@ PACKAGE = sorted([*(ROOT / "lrp4rag").rglob("*.py"), *(ROOT / "experiments").rgl
 BESIDE = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "notebooks").rglob("*.py")])
 
 
-def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    """Each call, by the last parts of what is called: "click.echo", "print", "?.write_text"."""
-    for node in ast.walk(tree(path)):
+@cache
+def calls(path: Path) -> frozenset[str]:
+    """The last parts of what is called: "click.echo", "print", "?.write_text"."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
             function = node.func
             if isinstance(function, ast.Name):
-                yield function.id, node
+                names.add(function.id)
             elif isinstance(function, ast.Attribute):
                 owner = function.value.id if isinstance(function.value, ast.Name) else "?"
-                yield f"{owner}.{function.attr}", node
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+                names.add(f"{owner}.{function.attr}")
+    return frozenset(names)
 
 
 def callers(*names: str, files: Sequence[Path] = PACKAGE) -> set[str]:
@@ -36,7 +34,7 @@ def callers(*names: str, files: Sequence[Path] = PACKAGE) -> set[str]:
     return {
         path.relative_to(ROOT).as_posix()
         for path in files
-        for name, _ in calls(path)
+        for name in calls(path)
         if name in names or f"?.{name.split('.')[-1]}" in names
     }
 

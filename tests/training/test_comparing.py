@@ -82,7 +82,7 @@ def test_another_comparer_makes_its_own(comparer: Counting, tmp_path: Path, monk
 def test_it_compares_in_the_precision_that_the_processor_is_fast_in(
     comparer: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, able: bool, dtype: torch.dtype
 ):
-    """Emulated, bfloat16 takes fifty times as long."""
+    """Emulated, bfloat16 takes five times as long as float32."""
     asked: list[tuple[torch.dtype, ...]] = []
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": able}, raising=False)
     monkeypatch.setattr(comparing, "bundled_comparer", lambda *given: asked.append(given) or comparer)
