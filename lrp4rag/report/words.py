@@ -193,12 +193,13 @@ def _instead(contradiction: Contradiction) -> str:
 
 
 def figure_words(verdict: Verdict) -> str:
-    """Explain the figures in `contradiction_words`; "" where nothing is contradicted."""
+    """Explain the figures in `contradiction_words`; "" where there are none."""
     contradictions = [contradiction for span in verdict.spans for contradiction in span.contradictions]
     margin = "Margin: how much likelier the reader finds the passage's words than the response's, in nats."
     relevance = "Relevance: how much more the passage speaks for its words than for those, in logits."
     attributed = any(contradiction.relevance is not None for contradiction in contradictions)
-    return f"{margin} {relevance}" if attributed else margin if contradictions else ""
+    scored = any(contradiction.margin is not None for contradiction in contradictions)
+    return f"{margin} {relevance}" if attributed else margin if scored else ""
 
 
 def comparer_words(comparer: Published) -> str:
