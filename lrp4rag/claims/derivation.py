@@ -19,6 +19,8 @@ from lrp4rag.claims.index import Index
 from lrp4rag.claims.value import Value, agree, comparable
 
 KINDS = ("quantity", "time", "date")
+MOST_VALUES = 30
+"""Values of a text that are looked at, the last ones: what is computed follows what it is computed from."""
 MOST_TERMS = 5
 """Terms of a sum."""
 MOST_OPERANDS = 12
@@ -82,11 +84,9 @@ def derivations(
     """Derive the values of a sentence (its characters) that no passage has from others of the response up to
     its end, and of the question."""
     text = response[: sentence[1]]
-    asked = [value for value in find_values(question) if value.kind in KINDS]
+    asked = _values(question)
     known, unknown = list[_Operand](), list[Value]()
-    for value in find_values(text):
-        if value.kind not in KINDS:
-            continue
+    for value in _values(text):
         operands = _known(value, index)
         if not operands and any(agree(value, one) for one in asked):
             operands = [_Operand(value, None)]
@@ -96,18 +96,25 @@ def derivations(
     known += [operand for value in asked for operand in _known(value, index) or [_Operand(value, None)]]
     derived = list[Derivation]()
     stated_of = {one.passage for one in known}
-    near = [
-        _Operand(one, place.passage)
-        for place in index.places
-        if place.passage in stated_of
-        for one in place.values
-        if one.kind == "quantity"
-    ]
+    near = _distinct(
+        [
+            _Operand(one, place.passage)
+            for place in index.places
+            if place.passage in stated_of
+            for one in place.values
+            if one.kind == "quantity"
+        ]
+    )
     while (found := _next(unknown, known, near, text, sentence, question)) is not None:
         unknown.remove(found.value)
         known.insert(0, _Operand(found.value, found.passage, found.value.start >= sentence[0]))
         derived.append(found)
     return tuple(one for one in derived if sentence[0] <= one.value.start)
+
+
+def _values(text: str) -> list[Value]:
+    """Return the last values of a text that may be derived, or that others are derived from."""
+    return [value for value in find_values(text) if value.kind in KINDS][-MOST_VALUES:]
 
 
 def _known(value: Value, index: Index) -> list[_Operand]:
@@ -141,7 +148,7 @@ def _next(
         given = f"{question} {own}"
         ways = _ways(value, _distinct(known), given)
         if value.unit not in ("", "second", "%") and value.precision.digits >= FEWEST_DIGITS:
-            ways = itertools.chain(ways, _counted(value, _distinct(near), _distinct(known), given))
+            ways = itertools.chain(ways, _counted(value, near, _distinct(known), given))
         for words, operands in ways:
             passages = [one.passage for one in operands if one.passage is not None]
             if passages:
