@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -32,27 +33,41 @@ SMALL = 10
 """Plain counts below this are sums of others by chance."""
 EXACT, ROUNDED = 1e-4, 0.01
 """Relative differences of amounts that are the same, and of one that is rounded, at most."""
-_MINUTES, _DAY = 60.0, 86400.0
+_MINUTES, _DAY, _LARGEST = 60.0, 86400.0, 1e6
 _CONSTANTS = (
     (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
     (r"weeks?|weekly", ((7, "7 days"),)),
-    (r"days?|daily", ((24, "24 hours"),)),
     (r"double|twice|both|return|round trip|there and back|each way|couple", ((2, "2"),)),
     (r"half", ((0.5, "0.5"),)),
 )
 """Numbers that words stand for."""
-_TOTAL = re.compile(
-    r"\b(?:in total|total(?:s|ling|led)?|altogether|together|combined|in all|sum|i\.e\.|(?:that|which) is|so"
-    r"|makes?|times|comes? to|more|less|fewer|another|left|leaves|remain\w*|years? (?:old|later|ago)|aged)\b"
-    r"|=",
-    re.IGNORECASE,
+_TOTAL = (
+    r"in total|total(?:s|ling|led)?|altogether|together|combined|in all|sum|i\.e\.|(?:that|which) is|so"
+    r"|makes?|comes? to|plus|namely"
 )
-_MOVED = re.compile(
-    r"\b(?:so|since|because|as|takes?|before|after|later|earlier|arriv\w*|until|till|by|ends?|begins?|starts?)\b",
-    re.IGNORECASE,
+_APART = (
+    r"left|leaves|remain\w*|another|still|more|less|fewer|difference|sav(?:e|es|ing)|minus|cheaper|dearer|longer"
+    r"|shorter|older|younger|heavier|lighter|taller|higher|lower|later|earlier|years? (?:old|ago)|aged"
 )
-"""Words that tell of a sum, and of a time or date that lies before or after another."""
-_SHARED = re.compile(r"\b(?:each|per|split|shared?|divided|equally|apiece)\b", re.IGNORECASE)
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern})\b|=", re.IGNORECASE)
+
+
+# Words that tell of an operation: values are sums and differences of others by chance too.
+_TELLS_SUM, _TELLS_DIFFERENCE = _words(_TOTAL), _words(f"{_APART}|so|(?:that|which) is")
+_TELLS_PRODUCT = _words(f"{_TOTAL}|times|each|per|every|apiece")
+_OF_MONTH = re.compile(r"\b(?:(?:a|per|each|every) month|monthly)\b", re.IGNORECASE)
+_SHARED = _words("split|shared?|divided|equally")
+_LESS = _words("off|discount(?:ed)?|reduc\\w+|rebate|cheaper|less|minus|deduct\\w*")
+_MORE = _words("plus|surcharge|extra|additional|increas\\w+|rais\\w+|more|vat|tax(?:es)?")
+_SAVED = _words("sav(?:e|es|ing)|discount (?:is|of)|of")
+_BEFORE = _words("before|earlier|prior|ago|ahead")
+_AFTER = _words(
+    "after|later|takes?|lasts?|arriv\\w*|within|extend\\w*|extension|valid|works?|expires?|keeps?|notice"
+    "|until|till|for|from|end(?:s|ed)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +158,13 @@ def _next(
 ) -> Derivation | None:
     for value in unknown:
         own = text[sentence[0] :] if value.start >= sentence[0] else text
-        if not _is_told(value, own):
+        if value.kind == "quantity" and not value.unit and value.amount < SMALL:
             continue
-        given = f"{question} {own}"
-        ways = _ways(value, _distinct(known), given)
-        if value.unit not in ("", "second", "%") and value.precision.digits >= FEWEST_DIGITS:
-            ways = itertools.chain(ways, _counted(value, near, _distinct(known), given))
-        for words, operands in ways:
+        for words, operands in _ways(value, _distinct(known), near, own, question):
             passages = [one.passage for one in operands if one.passage is not None]
             if passages:
                 return Derivation(value, words, passages[0])
     return None
-
-
-def _is_told(value: Value, sentence: str) -> bool:
-    """Say whether a value may be derived here. Small counts, durations and times follow from others by
-    chance, as in recipes, where no word tells that they do."""
-    if value.kind != "quantity":
-        return _MOVED.search(sentence) is not None
-    if value.unit not in ("", "second"):
-        return True
-    told = _TOTAL.search(sentence) is not None
-    return told and value.amount >= SMALL if not value.unit else told
 
 
 def _distinct(known: Sequence[_Operand]) -> list[_Operand]:
@@ -179,70 +179,84 @@ def _distinct(known: Sequence[_Operand]) -> list[_Operand]:
     return sorted(distinct.values(), key=lambda one: not one.is_stated)[:MOST_OPERANDS]
 
 
-def _ways(value: Value, known: Sequence[_Operand], text: str) -> Iterator[_Result]:
-    if value.kind == "quantity":
-        yield from _sums(value, known)
-        yield from _products(value, known, text)
-        yield from _percentages(value, known)
-        yield from _between(value, known)
-    elif value.kind == "time":
-        yield from _times(value, known)
+def _ways(
+    value: Value, known: Sequence[_Operand], near: Sequence[_Operand], own: str, question: str
+) -> Iterator[_Result]:
+    if value.kind == "time":
+        yield from _times(value, known, own)
+    elif value.kind == "date":
+        yield from _dates(value, known, own)
     else:
-        yield from _dates(value, known)
+        constants = _constants(value, own, question)
+        yield from _sums(value, known, own, question)
+        if value.unit or _TELLS_PRODUCT.search(own):
+            yield from _products(value, known, own, constants)
+        yield from _percentages(value, known, own)
+        yield from _between(value, known, own)
+        if value.unit not in ("", "second", "%") and value.precision.digits >= FEWEST_DIGITS:
+            yield from _counted(value, near, known, constants)
 
 
-def _sums(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+def _sums(value: Value, known: Sequence[_Operand], own: str, question: str) -> Iterator[_Result]:
     terms = [one for one in known if comparable(value, one.value)]
-    for minuend, subtrahend in itertools.permutations(terms, 2):
-        if _is(value, minuend.value.amount - subtrahend.value.amount):
-            yield f"{minuend.value.text} - {subtrahend.value.text}", (minuend, subtrahend)
-    for size in range(2, min(len(terms), MOST_TERMS) + 1):
-        for some in itertools.combinations(terms, size):
-            if _is(value, sum(one.value.amount for one in some)):
-                yield " + ".join(one.value.text for one in some), some
+    if _TELLS_DIFFERENCE.search(f"{question} {own}"):
+        for minuend, subtrahend in itertools.permutations(terms, 2):
+            if _is(value, minuend.value.amount - subtrahend.value.amount):
+                yield f"{minuend.value.text} - {subtrahend.value.text}", (minuend, subtrahend)
+    tells = _TELLS_SUM.search(own) or f"{value.text}:" in own
+    if tells and not re.search(r"\b(?:left|leaves|remain\w*)\b", own, re.IGNORECASE):
+        for size in range(2, min(len(terms), MOST_TERMS) + 1):
+            for some in itertools.combinations(terms, size):
+                if _is(value, sum(one.value.amount for one in some)):
+                    yield " + ".join(one.value.text for one in some), some
 
 
-def _products(value: Value, known: Sequence[_Operand], text: str) -> Iterator[_Result]:
+_Count = tuple[float, str, "_Operand | None"]
+
+
+def _products(
+    value: Value, known: Sequence[_Operand], own: str, constants: Sequence[_Count]
+) -> Iterator[_Result]:
     """Times a count, also with another term added or taken away: "19 pence a minute and 1 pound"."""
     if value.unit == "%":
         return
     terms = [one for one in known if comparable(value, one.value)]
     for factor in terms:
-        for number, words, counted in _counts(value, known, text):
+        for number, words, counted in (*_counts(value, known), *constants):
             of_time = counted is None or counted.value.unit == "second"
-            if counted is factor or (value.unit == "second" and of_time):
+            is_product_of_time = value.unit == "second" and of_time
+            # "2 tablets every 4 hours" are not eight.
+            is_rate = not value.unit and counted is not None and counted.value.unit == "second"
+            if counted is factor or is_product_of_time or is_rate:
                 continue
             used = (factor,) if counted is None else (factor, counted)
             product, formula = factor.value.amount * number, f"{factor.value.text} \u00d7 {words}"
             if _is(value, product):
                 yield formula, used
-            if not of_time and _SHARED.search(text) and _is(value, factor.value.amount / number):
+            if not of_time and _SHARED.search(own) and _is(value, factor.value.amount / number):
                 yield f"{factor.value.text} / {words}", used
             if counted is None or not value.unit or not all(one.is_stated for one in used):
                 continue
             for term in (one for one in terms if one.is_stated and one not in used):
-                for sign, by in (("+", 1), ("-", -1)):
-                    if _is(value, product + by * term.value.amount):
+                for sign, by, tells in (("+", 1, _TELLS_SUM), ("-", -1, _TELLS_DIFFERENCE)):
+                    if tells.search(own) and _is(value, product + by * term.value.amount):
                         yield f"{formula} {sign} {term.value.text}", (*used, term)
 
 
 def _counted(
-    value: Value, near: Sequence[_Operand], known: Sequence[_Operand], text: str
+    value: Value, near: Sequence[_Operand], known: Sequence[_Operand], constants: Sequence[_Count]
 ) -> Iterator[_Result]:
-    """Times a count that is stated, of what only a passage has."""
+    """Times a count that is stated, or that of months in a year, of what only a passage has."""
+    some = constants if value.precision.digits > FEWEST_DIGITS else ()
     for factor in (one for one in near if comparable(value, one.value)):
-        for number, words, counted in _counts(value, known, text):
+        for number, words, counted in (*_counts(value, known), *some):
             if _is(value, factor.value.amount * number):
-                yield (
-                    f"{factor.value.text} \u00d7 {words}",
-                    (factor,) if counted is None else (factor, counted),
-                )
+                used = (factor,) if counted is None else (factor, counted)
+                yield f"{factor.value.text} \u00d7 {words}", used
 
 
-def _counts(
-    value: Value, known: Sequence[_Operand], text: str
-) -> Iterator[tuple[float, str, _Operand | None]]:
-    """Numbers of things or units of time, of what else has a price, and what words stand for."""
+def _counts(value: Value, known: Sequence[_Operand]) -> Iterator[_Count]:
+    """Numbers of things or units of time, and of what else has a price."""
     is_money = value.unit.isupper()
     for one in known:
         unit = one.value.unit
@@ -251,42 +265,53 @@ def _counts(
             number = one.value.amount / one.value.precision.factor
             if 1 < number <= LARGEST_COUNT:
                 yield number, one.value.text, one
-    for pattern, numbers in _CONSTANTS:
-        if re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
-            for constant, words in numbers:
-                yield constant, words, None
 
 
-def _percentages(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+def _constants(value: Value, own: str, question: str) -> list[_Count]:
+    """Numbers that words stand for; no 12 months where the value is told of a month."""
+    at = max(own.find(value.text), 0)
+    behind = at + len(value.text) + 20
+    of_year = re.search(r"\b(?:year|annual)", own[at:behind], re.IGNORECASE)
+    of_month = not of_year and _OF_MONTH.search(own, max(at - 30, 0), behind)
+    return [
+        (number, words, None)
+        for pattern, numbers in _CONSTANTS
+        if re.search(rf"\b(?:{pattern})\b", f"{question} {own}", re.IGNORECASE)
+        for number, words in numbers
+        if not (of_month and number == 12)
+    ]
+
+
+def _percentages(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
     terms = [one for one in known if one.value.kind == "quantity"]
+    less, more = _LESS.search(own), _MORE.search(own)
     for part in (one for one in terms if one.value.unit == "%"):
-        if value.unit == "%" and _is(value, 100 - part.value.amount):
+        if value.unit == "%" and _TELLS_DIFFERENCE.search(own) and _is(value, 100 - part.value.amount):
             yield f"100 % - {part.value.text}", (part,)
         if value.unit in ("second", "%"):
             continue
         for whole in (one for one in terms if comparable(value, one.value)):
             share = whole.value.amount * part.value.amount / 100
-            for words, amount in (
-                ("\u00d7", share),
-                ("+", whole.value.amount + share),
-                ("-", whole.value.amount - share),
+            for words, amount, told in (
+                ("\u00d7", share, _SAVED.search(own) if less else not more),
+                ("+", whole.value.amount + share, more),
+                ("-", whole.value.amount - share, less),
             ):
-                if _is(value, amount):
+                if told and _is(value, amount):
                     yield f"{whole.value.text} {words} {part.value.text}", (whole, part)
-    if value.unit == "%":
+    if value.unit == "%" and value.amount <= 100:
         for part, whole in itertools.permutations((one for one in terms if one.value.unit != "%"), 2):
             amount = whole.value.amount if comparable(part.value, whole.value) else 0
             if amount and _is(value, 100 * part.value.amount / amount):
                 yield f"{part.value.text} / {whole.value.text}", (part, whole)
 
 
-def _between(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+def _between(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
     """Durations between two times, and years between two dates."""
-    if value.unit != "second":
+    if value.unit != "second" or not _words(f"{_TOTAL}|{_APART}|lasts?|takes?|long").search(own):
         return
     for later, earlier in itertools.permutations((one for one in known if one.value.kind == "time"), 2):
-        apart = int(later.value.key[0] or 0) - int(earlier.value.key[0] or 0)
-        if _is(value, apart % 1440 * _MINUTES):
+        if _is(value, (int(later.value.key[0] or 0) - int(earlier.value.key[0] or 0)) * _MINUTES):
             yield f"{later.value.text} - {earlier.value.text}", (later, earlier)
     for later, earlier in itertools.permutations((one for one in known if one.value.kind == "date"), 2):
         year, before = later.value.key[0], earlier.value.key[0]
@@ -299,20 +324,28 @@ def _durations(known: Sequence[_Operand]) -> list[_Operand]:
     return [one for one in known if one.value.kind == "quantity" and one.value.unit == "second"]
 
 
-def _times(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+def _directions(own: str) -> list[tuple[str, int]]:
+    """Return the signs that a sentence tells of: what lies before another is never after it."""
+    if _BEFORE.search(own):
+        return [("-", -1)]
+    return [("+", 1)] if _AFTER.search(own) else []
+
+
+def _times(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
     for one in (one for one in known if one.value.kind == "time"):
         for by in _durations(known):
-            for sign, way in (("+", 1), ("-", -1)):
+            for sign, way in _directions(own):
                 minutes = int(one.value.key[0] or 0) + way * by.value.amount / _MINUTES
-                key = (round(minutes) % 1440, *one.value.key[1:])
-                if minutes == round(minutes) and agree(value, replace(one.value, key=key)):
-                    yield f"{one.value.text} {sign} {by.value.text}", (one, by)
+                if abs(minutes) < _LARGEST and minutes == round(minutes):
+                    key = (round(minutes) % 1440, *one.value.key[1:])
+                    if agree(value, replace(one.value, key=key)):
+                        yield f"{one.value.text} {sign} {by.value.text}", (one, by)
 
 
-def _dates(value: Value, known: Sequence[_Operand]) -> Iterator[_Result]:
+def _dates(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
     for one in (one for one in known if one.value.kind == "date" and not one.value.unit):
         for by in _durations(known):
-            for sign, way in (("+", 1), ("-", -1)):
+            for sign, way in _directions(own):
                 key = _moved(one.value, by.value, way)
                 if key is not None and agree(value, replace(one.value, key=key)):
                     yield f"{one.value.text} {sign} {by.value.text}", (one, by)
@@ -323,7 +356,7 @@ def _moved(value: Value, by: Value, way: int) -> tuple[str | int | None, ...] | 
     lacks what this needs."""
     year, month, day, *_ = value.key
     number, unit = way * by.amount / by.precision.factor, round(by.precision.factor / _DAY)
-    if number != round(number):
+    if abs(number) > _LARGEST or number != round(number):
         return None
     some_year = year if isinstance(year, int) else 2001
     moved: tuple[int, int | str | None, int | str | None]
@@ -331,7 +364,11 @@ def _moved(value: Value, by: Value, way: int) -> tuple[str | int | None, ...] | 
         return year + int(number), month, day, None
     if unit in (30, 31) and isinstance(month, int):
         months = some_year * 12 + month - 1 + int(number)
-        moved = months // 12, months % 12 + 1, day
+        moved_year, moved_month = months // 12, months % 12 + 1
+        if not 1 <= moved_year <= 9999:
+            return None
+        last = monthrange(moved_year, moved_month)[1]
+        moved = moved_year, moved_month, min(day, last) if isinstance(day, int) else day
     elif unit in (1, 7) and isinstance(month, int) and isinstance(day, int):
         try:
             later = date(some_year, month, day) + timedelta(days=unit * number)

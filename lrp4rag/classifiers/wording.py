@@ -39,21 +39,42 @@ _DENIED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Before a value: it is not said, but denied."""
-_SOMEBODY = r"(?:I|we|you|someone|somebody|anyone|anybody|an?|my|our)"
+_SOMEBODY = r"(?:I|we|you|he|she|they|someone|somebody|anyone|anybody|an?|my|our|his|her|their)"
 _CASE = re.compile(
-    rf"\b(?:an?|my|our|your) (?:[\w'\u2019-]+ ){{1,3}}(?:of|with|aged|worth|weighing|costing)(?: about)? \Z"
-    rf"|\b(?:if|in case|suppose|supposing|assuming|(?:when|as|for) {_SOMEBODY}|(?:people|{_SOMEBODY}) who)\b"
-    r"[^,;.?!]*\Z",
+    r"\b(?:an?|my|our|your|his|her|their) (?:[\w'\u2019-]+ ){1,3}"
+    r"(?:of|with|aged|worth|weighing|costing)(?: about)? \Z"
+    rf"|\b(?:if|in case|(?:when|as|for) {_SOMEBODY}|(?:people|{_SOMEBODY}) who)\b[^,;.?!]*\Z",
     re.IGNORECASE,
 )
 """Before a value of the asker's case: "a child of", "if I take"."""
 _CASE_AFTER = re.compile(r"[ -](?:ago|olds?|year-olds?)\b", re.IGNORECASE)
-_STATED = re.compile(r"\W*(?:I|we|my|our)\b(?![^?]*\?\s*\Z)", re.IGNORECASE)
-"""What the asker says of themselves, and does not ask."""
-_HEARD = re.compile(
-    r"\b(?:told|heard|hear|read|know|knew|think|thought|believe|understand|understood|saw|see|says?|said|assume)\b",
+_STATED = re.compile(
+    r"\W*(?:(?:I|we|he|she|they)(?: (?:am|are|is|was|were|weighs?|earns?|works?|lives?|bought|ordered|booked"
+    r"|paid|drives?|rides?|travel|own|measure)|['\u2019](?:m|re|s))\b"
+    r"|(?:I|we|he|she|they) (?:have|has|had) (?!to\b)"
+    r"|(?:my|our|his|her|their)\b[^?]{0,40}? (?:is|are|was|were|has|have|weighs?|measures?)\b)"
+    r"(?![^?]*\?\s*\Z)",
     re.IGNORECASE,
 )
+"""What the asker says of themselves, and does not ask."""
+_GRANTED = re.compile(r"\b(?:have|has|had|gets?|got) \Z", re.IGNORECASE)
+"""Before a time that somebody has for something."""
+_RULE = re.compile(
+    r"\b(?:told|heard|hear|read|know|knew|think|thought|believe|understand|understood|saw|see|says?|said|assume)\b"
+    r"|\b(?:may|must|can|could|should|allowed|entitled|costs?|lasts?|includes?|covers?|least|most)\b"
+    r"|\b(?:warrant(?:y|ies)|guarantee|deposit|fee|plan|contract|tariff|subscription|membership|limit|allowance|leave"
+    r"|notice|insurance|policy|discount|rate|price)\b",
+    re.IGNORECASE,
+)
+"""Words of what holds for all: the asker supposes it, or was told."""
+_ASKS = re.compile(
+    r"\W*(?:can|could|may|might|must|is|are|am|was|were|does|do|did|will|would|should|shall|has|have|had)\b",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"\b(?:too|exceed\w*|closed|ended|expired|unfortunately|sorry|not|cannot)\b|n['\u2019]t\b", re.IGNORECASE
+)
+"""In a sentence that does not affirm a value that it repeats."""
 _LIMIT = re.compile(
     r"(?i:\b(?:within|until|till|by|before|after|since|from|between)(?: the)? )\Z"
     r"|(?:\d\S*|[A-Z]\w*)(?: ?[a-z%]{1,6})?(?: (?:to|until|till|through) | ?[-\u2010-\u2015] ?)\Z",
@@ -104,21 +125,37 @@ def _supposed(question: str, passages: Sequence[str]) -> tuple[Supposed, ...]:
         others = [one for one in rivals(value, occurrences) if one.similarity > 0]
         if not others or any(agree(value, one.value) for one in occurrences) or _is_case(question, value):
             continue
-        limited = _is_limit(passages[others[0].passage], others[0].value)
-        if not limited or _is_limit(question, value):
+        if not _fits_a_limit(question, value, passages[others[0].passage], others[0].value):
             supposed.append(Supposed(value, others[0].value))
     return tuple(supposed)
 
 
+def _sentence(question: str, value: Value) -> tuple[int, str]:
+    """Return the sentence of a value: where it starts, and its text."""
+    spans = (one for one in sentences_in(question) if one[0] <= value.start < one[1])
+    start, end = next(spans, (0, len(question)))
+    return start, question[start:end]
+
+
+def _fits_a_limit(question: str, value: Value, passage: str, other: Value) -> bool:
+    """Say whether a question asks how a value, which is no limit itself, compares with a limit of the
+    passages: "Is it open at 5 pm?" beside "from 9 am to 6 pm"."""
+    asks = _ASKS.match(_sentence(question, value)[1]) is not None
+    return asks and _is_limit(passage, other) and not _is_limit(question, value)
+
+
 def _is_case(question: str, value: Value) -> bool:
     """Say whether a value is of the asker's own case, which passages do not know ("I am 67 years old.")."""
-    sentence = next(
-        (one for one in sentences_in(question) if one[0] <= value.start < one[1]), (0, len(question))
-    )
-    text = question[slice(*sentence)]
-    if _CASE.search(question[sentence[0] : value.start]) or _CASE_AFTER.match(question, value.end):
-        return True
-    return _STATED.match(text) is not None and not _HEARD.search(text)
+    start, sentence = _sentence(question, value)
+    before = question[start : value.start]
+    granted = value.unit == "second" and _GRANTED.search(before)
+    if granted or before.lower().endswith("the ") or _LIMIT.search(before[-20:]):
+        return False
+    if case := _CASE.search(before):
+        return _RULE.search(before, case.start()) is None
+    if _RULE.search(sentence):
+        return False
+    return _CASE_AFTER.match(question, value.end) is not None or _STATED.match(sentence) is not None
 
 
 def _is_limit(text: str, value: Value) -> bool:
@@ -133,6 +170,8 @@ def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:
     name only where it begins with a yes."""
     values = find_values(sentence)
     affirmed = _YES.match(sentence) is not None
+    if not affirmed and _REFUSED.search(sentence):
+        return False
     return any(
         agree(one, each.value) and not any(agree(other, each.instead) for other in values)
         for one in values
@@ -154,17 +193,17 @@ def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
 def with_derivations(example: Example, derived: Iterable[Derivation]) -> Example:
     """Return the example where the passages also say what a response derives from them."""
     for one in derived:
-        place = next(
-            (span for span in example.spans if span.kind == "passage" and span.index == one.passage), None
-        )
-        if place is not None:
-            said = f"{example.passages[one.passage]} {one.words} = {one.value.text}."
+        spans = [span for span in example.spans if span.kind == "passage" and span.index == one.passage]
+        if spans:
+            place = max(spans, key=lambda span: span.start)  # a passage may stand in several parts
+            said = f"{example.prompt[place.start : place.end]} {one.words} = {one.value.text}."
             example = rewritten(example, place, said)
     return example
 
 
 def rewritten(example: Example, place: Span, text: str) -> Example:
-    """Return the example with another question or passage, in its `place` of the prompt."""
+    """Return the example with another text in a `place` of the prompt, and at the end of the passage, or as
+    the question, that stands there."""
     by = len(text) - (place.end - place.start)
     spans = tuple(
         replace(span, end=span.end + by)
@@ -177,7 +216,8 @@ def rewritten(example: Example, place: Span, text: str) -> Example:
     prompt = example.prompt[: place.start] + text + example.prompt[place.end :]
     if place.kind == "question":
         return replace(example, question=text, prompt=prompt, spans=spans)
-    passages = (*example.passages[: place.index], text, *example.passages[place.index + 1 :])
+    passages = list(example.passages)
+    passages[place.index] = passages[place.index].removesuffix(example.prompt[place.start : place.end]) + text
     return replace(example, passages=passages, prompt=prompt, spans=spans)
 
 

@@ -142,8 +142,15 @@ def evaluate(
         require_comparable(examples, saved)
     if not allow_seen:
         refuse_seen(detector.card, examples, data, detector.replacement)
-    date = None if date is None else date.replace(tzinfo=UTC)
-    how = [repr(choice), repr(reader), str(detector.card.sha256), policy.hash, str(date), __version__]
+    date, today = None if date is None else date.replace(tzinfo=UTC), datetime.now(UTC).date()
+    how = [
+        repr(choice),
+        repr(reader),
+        str(detector.card.sha256),
+        policy.hash,
+        str(date or today),
+        __version__,
+    ]
     unfinished = None if out is None or choice.estimates else Unfinished(out, how)
     with engine.mapping(reader) as map_groups:
         evaluation = run(

@@ -51,6 +51,8 @@ def judge_many(
     """Yield each example with what `show` makes of its verdict, in their order, as soon as those before it
     are done; `options` are those of `Detector.judge_each`. One worker judges all examples of a prompt, and
     all that there are where they are judged `together`: what is said of one then depends on the others."""
+    if not examples:  # no detector is opened for nothing
+        return iter(())
     groups = [Group(tuple(examples))] if together else groups_of(examples, examples)
     judged = _judged(examples, groups, partial(_JudgingWorker, load, show, options), map_groups)
     return track(judged, len(examples), "judging responses")

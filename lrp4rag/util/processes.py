@@ -38,6 +38,8 @@ class Create(Protocol[Task_contra, Result_co]):
 
 
 _worker: Worker[Any, Any] | None = None
+_failure: Exception | None = None
+"""Why this process has no worker."""
 
 
 def map_tasks(tasks: Sequence[T], create: Create[T, R], workers: int) -> Generator[tuple[int, R]]:
@@ -75,8 +77,7 @@ def _in_processes(tasks: Sequence[T], create: Create[T, R], workers: int) -> Gen
             yield futures[future], future.result()
     except BrokenProcessPool as error:
         raise LRP4RAGError(
-            "a worker process died (did memory run out?); run it again, perhaps with fewer workers: it "
-            "resumes where it stopped"
+            "a worker process died (did memory run out?); run it again, perhaps with fewer workers"
         ) from error
     except BaseException:  # an interrupt too must not wait for what workers have begun
         ours.close()
@@ -92,14 +93,19 @@ def _start(
 ) -> None:
     import torch
 
-    global _worker  # noqa: PLW0603 - one for each process, made once
+    global _worker, _failure  # noqa: PLW0603 - one for each process, made once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     _end_with(parent)
     torch.set_num_threads(threads)
-    _worker = create(worker=numbers.get())
+    try:
+        _worker = create(worker=numbers.get())
+    except Exception as error:  # raised by a task: else the process would seem to have died
+        _failure = error
 
 
 def _run(task: Any) -> Any:
+    if _failure is not None:
+        raise _failure
     assert _worker is not None
     return _worker.run(task)
 

@@ -84,9 +84,34 @@ def test_what_does_not_follow(response: str) -> None:
     assert derived(response) == []
 
 
+@pytest.mark.parametrize(
+    ("response", "question"),
+    [
+        (
+            "Returns within 30 days. You bought it 16 days ago, so you have 46 days left.",
+            "I bought it 16 days ago.",
+        ),
+        ("With the 10 % discount, the bed at 25 euros costs 27.50 euros.", ""),
+        ("The bed at 25 euros costs 2.50 euros with the 10 % discount.", ""),
+        ("Give 1 month's notice before 31 March, so by 30 April.", "By 31 March?"),
+        ("A ticket costs 12 euros; for 3 people the total is 4 euros each.", "For 3 people?"),
+        ("60 lamps every 4 hours, so 240 lamps in all.", "Every 4 hours?"),
+        ("A bed costs 25 euros, a dog 15 euros, and a cat 40 euros.", ""),
+        ("Check-in closes 20 minutes before departure at 7:30, so be there by 7:50.", ""),
+        ("It costs 34.90 euros a year, so monthly payments of 418.80 euros.", "How much a year?"),
+    ],
+)
+def test_an_operation_has_its_direction(response: str, question: str) -> None:
+    assert derived(response, question) == []
+
+
 def test_a_term_is_added_only_where_the_sentence_has_all_of_it() -> None:
-    assert derived("A double is 129 euros, with a bed at 25 euros it is 179 euros.", "We are 2 people.") == []
-    said = derived("A double is 129 euros, with 2 beds at 25 euros each it is 179 euros.", "We are 2 people.")
+    assert (
+        derived("A double is 129 euros, so with a bed at 25 euros it is 179 euros.", "We are 2 people.") == []
+    )
+    said = derived(
+        "A double is 129 euros, so with 2 beds at 25 euros each it is 179 euros.", "We are 2 people."
+    )
     assert said == ["25 euros \u00d7 2 + 129 euros"]
 
 

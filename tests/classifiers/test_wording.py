@@ -58,6 +58,7 @@ def test_sentences_that_repeat_what_is_supposed(response: str, sentences: tuple[
         "They can't be returned within 30 days.",
         "It is 14 days and not 30 days.",
         "Within 14 days rather than 30 days.",
+        "Unfortunately 30 days are too long.",
         "It is so.",
         "\U0001f44d",
     ],
@@ -118,6 +119,15 @@ def test_the_asker_s_own_case_is_not_supposed_of_the_passages(question: str, pas
         ),
         ("Why was the bridge opened in 1967?", "The bridge was opened in 1934.", "1934"),
         ("Does the warranty of 5 years cover it?", "The warranty is 2 years and covers it.", "2 years"),
+        ("I have 60 days to return shoes. Where to?", "Shoes may be returned within 30 days.", "30 days"),
+        ("If I return shoes within 60 days, what then?", "Shoes may be returned within 30 days.", "30 days"),
+        ("My warranty lasts 36 months. And then?", "The warranty lasts 24 months.", "24 months"),
+        ("My bag may weigh 10 kg. And a second bag?", "A bag may weigh 8 kg.", "8 kg"),
+        (
+            "I must be at least 16 years old to rent it?",
+            "You must be at least 18 years old to rent it.",
+            "18 years",
+        ),
         ("Who gets the 6 weeks of leave?", "Partners are entitled to 2 weeks of leave.", "2 weeks"),
     ],
 )

@@ -119,7 +119,7 @@ def _evaluation(
         raise InputError(f"no example could be judged: {reason}")
     some = [example for example in examples if example.id not in failures]
     probabilities = np.array([row.result.probability or 0.0 for row in judged])
-    threshold = judged[0].threshold or model.card.threshold
+    threshold = model.card.threshold if judged[0].threshold is None else judged[0].threshold
     measure = partial(_metrics, some, probabilities, threshold, resamples)
     abstained = {
         row.result.id: tuple(Unlike(facet, words, True) for facet, words in row.unlike)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from lrp4rag.example import Example
 from lrp4rag.guard.evaluation.result import Judged
 from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.strict_json import parse
 
 
 class Unfinished:
@@ -35,7 +36,8 @@ class Unfinished:
 
     def add(self, row: Judged) -> None:
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"run": self._run, "row": row.model_dump(mode="json")}) + "\n")
+            # The line before may have been cut.
+            file.write("\n" + json.dumps({"run": self._run, "row": row.model_dump(mode="json")}))
 
     def done(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -43,7 +45,7 @@ class Unfinished:
     def _row(self, line: str) -> Judged | None:
         """Return the row of a line; None for one of another run, or that was cut."""
         try:
-            record = json.loads(line)
+            record = parse(line)
             return Judged.model_validate(record["row"]) if record["run"] == self._run else None
-        except (ValueError, KeyError, TypeError, ValidationError):
+        except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
             return None

@@ -148,7 +148,7 @@ def test_a_run_that_was_killed_judges_only_what_is_missing(
     assert judged == ["t0", "t1"]
     unfinished = Unfinished(out, ["a"])
     with unfinished.path.open("a") as file:
-        file.write('{"run": "cut')
+        file.write('\n{"run": "cut')
     assert Unfinished(out, ["another detector"]).judged(rows) == {}
     assert list(unfinished.judged([replace(rows[0], response="It is tall."), rows[1]])) == ["t1"]
     assert list(unfinished.judged([replace(rows[1], labels=())])) == []
