@@ -139,23 +139,29 @@ def _sentence(question: str, value: Value) -> tuple[int, str]:
 
 def _fits_a_limit(question: str, value: Value, passage: str, other: Value) -> bool:
     """Say whether a question asks how a value, which is no limit itself, compares with a limit of the
-    passages: "Is it open at 5 pm?" beside "from 9 am to 6 pm"."""
-    asks = _ASKS.match(_sentence(question, value)[1]) is not None
+    passages, and states no rule: "Is it open at 5 pm?" beside "from 9 am to 6 pm"."""
+    start, sentence = _sentence(question, value)
+    states_rule = _RULE.search(sentence) or _is_granted(value, question[start : value.start])
+    asks = _ASKS.match(sentence) is not None or not states_rule
     return asks and _is_limit(passage, other) and not _is_limit(question, value)
+
+
+def _is_granted(value: Value, before: str) -> bool:
+    return value.unit == "second" and _GRANTED.search(before) is not None
 
 
 def _is_case(question: str, value: Value) -> bool:
     """Say whether a value is of the asker's own case, which passages do not know ("I am 67 years old.")."""
     start, sentence = _sentence(question, value)
     before = question[start : value.start]
-    granted = value.unit == "second" and _GRANTED.search(before)
-    if granted or before.lower().endswith("the ") or _LIMIT.search(before[-20:]):
+    has_been = _CASE_AFTER.match(question, value.end) is not None
+    if has_been and not _RULE.search(sentence):
+        return True
+    if _is_granted(value, before) or before.lower().endswith("the ") or _LIMIT.search(before[-20:]):
         return False
     if case := _CASE.search(before):
         return _RULE.search(before, case.start()) is None
-    if _RULE.search(sentence):
-        return False
-    return _CASE_AFTER.match(question, value.end) is not None or _STATED.match(sentence) is not None
+    return _STATED.match(sentence) is not None and not _RULE.search(sentence)
 
 
 def _is_limit(text: str, value: Value) -> bool:

@@ -87,6 +87,9 @@ def test_what_the_passages_have_or_do_not_contradict_is_not_supposed(
     [
         ("How is it given to a child of 5 years?", "Children from 2 to 6 years are given 5 ml of it."),
         ("Can I bring a suitcase of 25 kg?", "Suitcases up to 23 kg are free, heavier ones cost 60 euros."),
+        ("How many ferries are there in July?", "From 1 May to 30 September there are six ferries a day."),
+        ("The hotel is 150 euros. Is that refunded?", "Hotels are refunded up to 120 euros a night."),
+        ("My bill is from five months ago. Will it do?", "Bills must not be older than three months."),
         (
             "Is the library open on Tuesday at 5 pm?",
             "The library is open Monday to Friday from 9 am to 6 pm.",
