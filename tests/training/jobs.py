@@ -14,9 +14,9 @@ import torch
 
 from lrp4rag.example import Example, Label
 from lrp4rag.reader import Reader, load_reader
-from lrp4rag.training import extract as module
 from lrp4rag.training.extract import extract
 from lrp4rag.training.extractor import Extractor
+from lrp4rag.util import processes as module
 from tests.tiny import bridge_example
 
 PARTS = ("relevance", "segments", "prompt", "matrix-6x4")

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from lrp4rag.reader import Reader
-from lrp4rag.training import extract as module
 from lrp4rag.training.extract import Extraction, extract
+from lrp4rag.util import processes as module
 from lrp4rag.util.errors import LRP4RAGError
 from tests.training.jobs import (
     INTERRUPTED,
