@@ -156,12 +156,13 @@ def _next(
     sentence: tuple[int, int],
     question: str,
 ) -> Derivation | None:
+    operands = _distinct(known)
     for value in unknown:
         own = text[sentence[0] :] if value.start >= sentence[0] else text
         if value.kind == "quantity" and not value.unit and value.amount < SMALL:
             continue
-        for words, operands in _ways(value, _distinct(known), near, own, question):
-            passages = [one.passage for one in operands if one.passage is not None]
+        for words, used in _ways(value, operands, near, own, question):
+            passages = [one.passage for one in used if one.passage is not None]
             if passages:
                 return Derivation(value, words, passages[0])
     return None
@@ -221,8 +222,9 @@ def _products(
     if value.unit == "%":
         return
     terms = [one for one in known if comparable(value, one.value)]
+    counts = [*_counts(value, known), *constants]
     for factor in terms:
-        for number, words, counted in (*_counts(value, known), *constants):
+        for number, words, counted in counts:
             of_time = counted is None or counted.value.unit == "second"
             is_product_of_time = value.unit == "second" and of_time
             # "2 tablets every 4 hours" are not eight.
@@ -248,8 +250,9 @@ def _counted(
 ) -> Iterator[_Result]:
     """Times a count that is stated, or that of months in a year, of what only a passage has."""
     some = constants if value.precision.digits > FEWEST_DIGITS else ()
+    counts = [*_counts(value, known), *some]
     for factor in (one for one in near if comparable(value, one.value)):
-        for number, words, counted in (*_counts(value, known), *some):
+        for number, words, counted in counts:
             if _is(value, factor.value.amount * number):
                 used = (factor,) if counted is None else (factor, counted)
                 yield f"{factor.value.text} \u00d7 {words}", used

@@ -154,14 +154,14 @@ def _is_case(question: str, value: Value) -> bool:
     """Say whether a value is of the asker's own case, which passages do not know ("I am 67 years old.")."""
     start, sentence = _sentence(question, value)
     before = question[start : value.start]
-    has_been = _CASE_AFTER.match(question, value.end) is not None
-    if has_been and not _RULE.search(sentence):
+    states_rule = _RULE.search(sentence) is not None
+    if not states_rule and _CASE_AFTER.match(question, value.end):
         return True
     if _is_granted(value, before) or before.lower().endswith("the ") or _LIMIT.search(before[-20:]):
         return False
     if case := _CASE.search(before):
         return _RULE.search(before, case.start()) is None
-    return _STATED.match(sentence) is not None and not _RULE.search(sentence)
+    return not states_rule and _STATED.match(sentence) is not None
 
 
 def _is_limit(text: str, value: Value) -> bool:

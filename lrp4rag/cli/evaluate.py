@@ -142,13 +142,14 @@ def evaluate(
         require_comparable(examples, saved)
     if not allow_seen:
         refuse_seen(detector.card, examples, data, detector.replacement)
-    date, today = None if date is None else date.replace(tzinfo=UTC), datetime.now(UTC).date()
+    date = None if date is None else date.replace(tzinfo=UTC)
+    day = (date or datetime.now(UTC)).date()
     how = [
         repr(choice),
         repr(reader),
         str(detector.card.sha256),
         policy.hash,
-        str(date or today),
+        str(day),
         __version__,
     ]
     unfinished = None if out is None or choice.estimates else Unfinished(out, how)

@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from lrp4rag.example import Example
 from lrp4rag.guard.evaluation.result import Judged
 from lrp4rag.util.hashes import json_hash
@@ -47,5 +45,5 @@ class Unfinished:
         try:
             record = parse(line)
             return Judged.model_validate(record["row"]) if record["run"] == self._run else None
-        except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        except (ValueError, KeyError, TypeError):  # a ValidationError is a ValueError
             return None
