@@ -111,7 +111,7 @@ def test_the_page_of_a_real_example(verdicts: dict[str, Any], page: Path) -> Non
 
 
 def test_a_streamed_response_has_the_relevance_of_its_replay(default_reader: Reader) -> None:
-    options = ("--stream", "--json", "--max-new-tokens", 16)
+    options = ("--stream", "--json", "--max-new-tokens", 10)
     lines = lrp4rag("generate", EXAMPLES / "grounded.json", *options).stdout.splitlines()
     *tokens, last = map(json.loads, lines)
     prompt = default_reader.encode_prompt(load_examples(EXAMPLES / "grounded.json")[0])
@@ -153,31 +153,25 @@ def test_precisions_agree_on_the_verdict(two: Path, quick: dict[str, Any]) -> No
 
 PASSAGES_HAVE = {
     "parental-leave": ("4 weeks", "2 weeks"),
-    "coffee-machine": ("6 months", "3 months"),
-    "pool-hours": ("9 pm", "6 pm"),
     "blood-thinner": (
         "Corvexin may be taken together with ibuprofen",
         "Corvexin must not be taken together with ibuprofen or other anti-inflammatory painkillers",
     ),
     "baggage": ("60 euros", "85 euros"),
-    "backup": ("14 days", "30 days"),
     "director": ("Tomas Ekdahl", "Dr Amina Castell"),
-    "bridge": ("June 1967", "1934"),
     "deposit": ("before", "after"),
-    "telescope": ("3 centimetres", "3 millimetres"),
-    "overtime": ("40 %", "25 %"),
 }
-"""What each example of `contradictions.jsonl` says, and what its passages say instead."""
+"""What examples of `contradictions.jsonl` say, one of each kind, and what their passages say instead."""
 
 
 @pytest.fixture(scope="module")
 def contradictions(default_reader: Reader) -> dict[str, ExplainedVerdict]:
-    examples = load_examples(EXAMPLES / "contradictions.jsonl")
+    examples = [one for one in load_examples(EXAMPLES / "contradictions.jsonl") if one.id in PASSAGES_HAVE]
     verdicts = Detector.load(reader=default_reader).judge_many(examples, evidence=False)
     return {example.id: verdict for example, verdict in zip(examples, verdicts, strict=True)}
 
 
-MISSED = {"baggage", "telescope"}
+MISSED = {"baggage"}
 """Those that are under the default threshold."""
 
 

@@ -56,17 +56,35 @@ def bundled(default_reader: Reader) -> Detector:
 
 
 @pytest.fixture(scope="module")
+def texts() -> Detector:
+    return Detector.load(reader=None)
+
+
+@pytest.fixture(scope="module")
+def beside(tiny_reader: Reader) -> Detector:
+    """Beside a reader that no detector knows."""
+    return Detector.load(reader=tiny_reader)
+
+
+@pytest.fixture(scope="module")
 def plain(tiny_reader: Reader) -> Detector:
     return Detector(plain_detector(tiny_reader), tiny_reader)
 
 
-def test_spans_and_sentences_carry_their_text(bundled: Detector) -> None:
+def test_of_the_bundled_detector_parts_carry_their_text_and_the_evidence_changes_nothing(
+    bundled: Detector,
+) -> None:
     verdict = bundled.judge(QUESTION, PASSAGES, RESPONSE)
     assert 0 < verdict.probability < 1
     assert verdict.spans
     for part in (*verdict.spans, *verdict.sentences):
         assert part.text == RESPONSE[part.start : part.end]
     assert "Stevenson" in repr(verdict)
+    alone = bundled.judge(QUESTION, PASSAGES, RESPONSE, evidence=False)
+    assert alone.probability == pytest.approx(verdict.probability, abs=1e-6)
+    assert [span.text for span in alone.spans] == [span.text for span in verdict.spans]
+    assert any(one.by_passage for one in verdict.sentences)
+    assert not any(one.by_passage for one in alone.sentences)
 
 
 def test_a_prompt_that_responses_share_is_read_once(plain: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +182,12 @@ def responses_to_judge(count: int) -> list[Example]:
 
 def test_a_prevalence_is_given_or_estimated(plain: Detector) -> None:
     examples = responses_to_judge(FEWEST)
-    as_trained = plain.judge_many(examples)
+    as_trained = plain.judge_many(examples, evidence=False)
     before = np.array([one.probability for one in as_trained])
     assert as_trained[0].prevalence is as_trained[0].to_dict()["prevalence"] is None
     estimate = estimated_prevalence(before, TRAINED)
     for wanted, used in ((0.1, 0.1), ("estimate", estimate)):
-        found = plain.judge_many(examples, prevalence=wanted)
+        found = plain.judge_many(examples, prevalence=wanted, evidence=False)
         expected = at_prevalence(before, TRAINED, used)
         np.testing.assert_allclose([one.probability for one in found], expected, rtol=1e-6)
         assert [one.hallucinated for one in found] == [one.hallucinated for one in as_trained]
@@ -178,10 +196,11 @@ def test_a_prevalence_is_given_or_estimated(plain: Detector) -> None:
             assert one.to_dict()["probability"] == one.probability
     # The same as by a detector for that prevalence; and from there, estimates are the same.
     there = plain.at_prevalence(0.1)
-    shifted = there.judge_many(examples)
-    assert shifted[0].prevalence == 0.1
-    assert shifted[0].threshold == pytest.approx(plain.judge_many(examples, prevalence=0.1)[0].threshold)
-    again = there.judge_many(examples, prevalence="estimate")
+    (shifted,) = there.judge_many(examples[:1])
+    (directly,) = plain.judge_many(examples[:1], prevalence=0.1)
+    assert shifted.prevalence == 0.1
+    assert shifted.threshold == pytest.approx(directly.threshold)
+    again = there.judge_many(examples, prevalence="estimate", evidence=False)
     np.testing.assert_allclose(
         [one.probability for one in again], at_prevalence(before, TRAINED, estimate), rtol=1e-3
     )
@@ -290,11 +309,13 @@ def test_what_is_no_example_is_named(detector: Detector, examples: Any, message:
         detector.judge_many(examples)
 
 
-def test_beside_a_reader_that_no_detector_knows_texts_are_compared(tiny_reader: Reader) -> None:
+def test_beside_a_reader_that_no_detector_knows_texts_are_compared(
+    tiny_reader: Reader, texts: Detector
+) -> None:
     detector = Detector.load(reader=tiny_reader)
     wrong = "The Marlow lighthouse is 58 metres tall. Fish is not sold nearby."
     verdict = detector.judge("How tall is it?", PASSAGES, wrong)
-    alone = Detector.load(reader=None).judge("How tall is it?", PASSAGES, wrong)
+    alone = texts.judge("How tall is it?", PASSAGES, wrong)
     assert verdict.probability == pytest.approx(alone.probability)
     assert verdict.contradictions[0].instead == alone.contradictions[0].instead == "31 metres"
     assert (verdict.calibrated, alone.calibrated) == (False, True)
@@ -337,26 +358,33 @@ def same_verdict(one: ExplainedVerdict, other: ExplainedVerdict) -> None:
 FAR = [f"The pool of town {k} is {k + 2} metres deep." for k in range(60)]
 ANSWERS = {
     "a wrong value": "The Marlow lighthouse is 58 metres tall. Fish is not sold nearby.",
-    "in capitals": "THE MARLOW LIGHTHOUSE IS 58 METRES TALL.",
-    "of many passages": " ".join(f"The pool of town {k} is {k + 3} metres deep." for k in range(0, 60, 4)),
-    "beyond the window": "The Marlow lighthouse is 58 metres tall. " + "Fish is sold nearby. " * 150,
+    "of many passages": " ".join(f"The pool of town {k} is {k + 3} metres deep." for k in range(0, 60, 15)),
+    "beyond the window": "The Marlow lighthouse is 58 metres tall. " + "Fish is sold nearby. " * 60,
     "invented": "The king of Denmark signed it in Paris. It has a blue cover.",
     "right": "The Marlow lighthouse is 31 metres tall.",
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("further", [[], FAR, FAR * 4], ids=["short", "long", "hopeless"])
+@pytest.mark.parametrize(
+    ("answer", "further"),
+    [
+        ("a wrong value", []),
+        ("beyond the window", []),
+        ("invented", []),
+        ("right", []),
+        ("of many passages", FAR),
+        ("invented", FAR * 4),
+    ],
+)
 def test_a_reader_beside_texts_changes_no_verdict(
-    tiny_reader: Reader, answer: str, further: list[str]
+    beside: Detector, texts: Detector, answer: str, further: list[str]
 ) -> None:
     """Whatever its window holds: texts are compared whole."""
     passages = [*further, *PASSAGES]
-    beside, alone = (Detector.load(reader=reader) for reader in (tiny_reader, None))
-    verdicts = [one.judge(QUESTION, passages, ANSWERS[answer]) for one in (beside, alone)]
+    verdicts = [one.judge(QUESTION, passages, ANSWERS[answer]) for one in (beside, texts)]
     same_verdict(*verdicts)
     verdict = verdicts[0]
-    assert verdict.excerpt is None or len(verdict.encoded.prompt_ids) <= tiny_reader.window
+    assert verdict.excerpt is None or len(verdict.encoded.prompt_ids) <= beside.reader.window
     shown = beside.with_rows(verdict)
     same_verdict(shown, verdicts[1])
     assert html_page(shown)
@@ -366,16 +394,15 @@ def test_a_reader_beside_texts_changes_no_verdict(
         assert shown.sentence_rows.shape[0] == len(verdict.sentences)
 
 
-@pytest.mark.parametrize("further", [[], FAR])
-def test_a_stream_beside_a_reader_is_judged_as_without(tiny_reader: Reader, further: list[str]) -> None:
+def test_a_stream_beside_a_reader_is_judged_as_without(beside: Detector, texts: Detector) -> None:
     pieces = []
-    for reader in (tiny_reader, None):
-        with Detector.load(reader=reader) as detector:
-            reading = detector.reading("How tall is it?", [*further, *PASSAGES])
+    for one in (beside, texts):
+        with one as detector:
+            reading = detector.reading("How tall is it?", [*FAR, *PASSAGES])
             reading.prepare()
             pieces.append([*reading.feed(ANSWERS["of many passages"]), *reading.end()])
     assert pieces[0] == pieces[1]
-    assert len(pieces[0]) == 15
+    assert len(pieces[0]) == 4
 
 
 def test_the_weights_of_training_in_another_framing_are_refused(default_reader: Reader) -> None:
@@ -510,14 +537,6 @@ def test_the_reader_answers_and_is_judged_as_it_writes(plain: Detector) -> None:
         assert piece.so_far == pytest.approx(cut.probability, abs=1e-4)
 
 
-def test_a_verdict_without_evidence_is_the_same(bundled: Detector) -> None:
-    whole, alone = (bundled.judge(QUESTION, PASSAGES, RESPONSE, evidence=given) for given in (True, False))
-    assert alone.probability == pytest.approx(whole.probability, abs=1e-6)
-    assert [span.text for span in alone.spans] == [span.text for span in whole.spans]
-    assert any(one.by_passage for one in whole.sentences)
-    assert not any(one.by_passage for one in alone.sentences)
-
-
 @pytest.mark.parametrize("after", [0, 1])
 def test_it_judges_as_before_when_it_was_interrupted(detector: Detector, after: int) -> None:
     given, left = (QUESTION, PASSAGES, RESPONSE), after
@@ -569,6 +588,15 @@ def test_of_a_long_prompt_sentences_are_read_and_all_leads_back(short_sighted: D
     where = slice(contradiction.passage_start, contradiction.passage_end)
     assert passages[place][where] == contradiction.instead == "31 metres"
     assert verdict.to_html()
+
+
+def test_a_long_question_is_not_cut(short_sighted: Detector) -> None:
+    """It is unlike the training data instead."""
+    question = "Rain fell all day. " * 10 + QUESTION
+    verdict = short_sighted.judge(question, [*LONG, *PASSAGES], RESPONSE)
+    assert question in verdict.encoded.text
+    assert verdict.abstained
+    assert "prompt tokens" in {one.facet for one in verdict.unlike}
 
 
 def test_what_no_passage_has_is_missing_in_all_of_them(short_sighted: Detector) -> None:

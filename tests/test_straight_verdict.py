@@ -30,7 +30,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
     return made
 
 
-@pytest.mark.parametrize("prevalence", [None, 0.2, "estimate"])
+@pytest.mark.parametrize("prevalence", [None, "estimate"])
 def test_a_verdict_is_built_once(tiny_reader: Reader, built: list[Verdict], prevalence: object) -> None:
     detector = Detector(plain_detector(tiny_reader), tiny_reader)
     examples = [EXAMPLE, *(bridge_example(k, response=f"It opened {k} years ago.") for k in range(19))]
@@ -50,20 +50,15 @@ MOST_FILES = 35
 PACKAGE = Path(lrp4rag.__file__).parent
 
 
-@pytest.mark.parametrize(
-    ("response", "contradicted"),
-    [("It is 45 metres tall.", True), ("Robert Stevenson won a gold medal for it in Paris.", False)],
-)
-def test_a_verdict_runs_through_few_files(default_reader: Reader, response: str, contradicted: bool) -> None:
+def test_a_verdict_runs_through_few_files(default_reader: Reader) -> None:
     detector, files = Detector.load(reader=default_reader), set[str]()
-    example = Example(EXAMPLE.question, EXAMPLE.passages, response)
     sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
     try:
-        verdict = detector.judge(example)
+        verdict = detector.judge(EXAMPLE)
     finally:
         sys.setprofile(None)
     assert verdict.hallucinated
-    assert bool(verdict.contradictions) == contradicted
+    assert verdict.contradictions
     own = {Path(file).relative_to(PACKAGE) for file in files if Path(file).is_relative_to(PACKAGE)}
     others = {str(file) for file in own if file.parts[0] not in ("lrp", "claims")}
     assert len(others) <= MOST_FILES, sorted(others)

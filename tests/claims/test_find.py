@@ -135,8 +135,8 @@ def test_numbers_of_any_length_are_read(digits: str, around: str) -> None:
 def test_long_texts_take_linear_time(piece: str) -> None:
     find_values("Ask Ada. It takes two weeks.")  # loads the libraries
     started = time.process_time()
-    find_values(piece * (30_000 // len(piece)))
-    assert time.process_time() - started < 6  # half a second or less; minutes if it were quadratic
+    find_values(piece * (10_000 // len(piece)))
+    assert time.process_time() - started < 3  # a third of a second or less
 
 
 def test_many_sentences_are_indexed_in_linear_time() -> None:

@@ -38,14 +38,14 @@ def fit_ensemble(blocks, flags, folds, owner, seed=0) -> tuple[Ensemble, TokenSc
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[Ensemble, TokenScores]:
-    blocks, flags = planted(3000)
-    return fit_ensemble(blocks, flags, list(KFold(3).split(flags)), np.arange(3000) // 30)
+    blocks, flags = planted(2000)
+    return fit_ensemble(blocks, flags, list(KFold(3).split(flags)), np.arange(2000) // 30)
 
 
 def test_it_learns_a_product_that_no_linear_model_does(fitted) -> None:
     ensemble, outside = fitted
     blocks, flags = planted(1000, seed=1)
-    assert roc_auc_score(planted(3000)[1], outside.alone) > 0.9
+    assert roc_auc_score(planted(2000)[1], outside.alone) > 0.9
     log_odds = ensemble(blocks, np.zeros(1000, dtype=int)).alone
     assert roc_auc_score(flags, log_odds) > 0.9
     assert abs(expit(log_odds).mean() - flags.mean()) < 0.06
@@ -85,9 +85,9 @@ def test_blocks_are_weighted_by_what_they_say_of_other_tokens(fitted) -> None:
 
 
 def test_scores_of_a_row_are_by_networks_that_did_not_learn_from_it() -> None:
-    blocks, flags = planted(600)
+    blocks, flags = planted(300)
     folds = list(KFold(3).split(flags))
-    ensemble, outside = fit_ensemble(blocks, flags, folds, np.zeros(600, dtype=int))
+    ensemble, outside = fit_ensemble(blocks, flags, folds, np.zeros(300, dtype=int))
     for k, (_, held) in enumerate(folds):
         said = ensemble.stacker.alone.bias + sum(
             ensemble.weight(name) * ensemble.networks[name][k].log_odds(table[held])
@@ -133,10 +133,10 @@ def test_a_token_between_sentences_says_nothing_of_those_before_it() -> None:
 
 def test_runs_of_hallucinated_tokens_are_found_better_among_their_neighbours() -> None:
     draw = np.random.default_rng(0)
-    flags = np.tile(np.arange(40) < 10, 60)
-    inputs = (draw.normal(size=(2400, 2)) + 0.7 * flags[:, None]).astype(np.float32)
+    flags = np.tile(np.arange(40) < 10, 30)
+    inputs = (draw.normal(size=(1200, 2)) + 0.7 * flags[:, None]).astype(np.float32)
     folds = list(KFold(3).split(flags))
-    _, outside = fit_ensemble({"noisy": inputs}, flags, folds, np.arange(2400) // 40)
+    _, outside = fit_ensemble({"noisy": inputs}, flags, folds, np.arange(1200) // 40)
     assert roc_auc_score(flags, outside.among) > roc_auc_score(flags, outside.alone) + 0.05
 
 

@@ -51,6 +51,11 @@ def model() -> TextModel:
     return found
 
 
+@pytest.fixture(scope="module")
+def detector(model: TextModel, tmp_path_factory: pytest.TempPathFactory) -> Detector:
+    return Detector.load(model.save(tmp_path_factory.mktemp("saved") / "detector"))
+
+
 def test_it_learns_what_is_wrong_from_texts_alone(model: TextModel, tmp_path: Path) -> None:
     assert set(model.alarms) <= set(TEXT_FAULTS)
     assert {"text sentence", "text value", "text negation"} <= set(model.alarms)
@@ -63,8 +68,7 @@ def test_it_learns_what_is_wrong_from_texts_alone(model: TextModel, tmp_path: Pa
     assert loaded.card.evidence.metrics["auroc"].value > 0.8
 
 
-def test_a_wrong_value_is_named_with_the_passages(model: TextModel, tmp_path: Path) -> None:
-    detector = Detector(model, Detector.load(model.save(tmp_path / "detector")).reader)
+def test_a_wrong_value_is_named_with_the_passages(detector: Detector) -> None:
     verdict = detector.judge(example(50, "number"))
     assert [(one.text, one.instead, one.margin) for one in verdict.contradictions] == [
         ("77 euros", "70 euros", None)
@@ -75,8 +79,7 @@ def test_a_wrong_value_is_named_with_the_passages(model: TextModel, tmp_path: Pa
     assert verdict.to_dict()["spans"][0]["contradictions"][0]["margin"] is None
 
 
-def test_no_flag_is_without_a_reason(model: TextModel, tmp_path: Path) -> None:
-    detector = Detector.load(model.save(tmp_path / "detector"))
+def test_no_flag_is_without_a_reason(detector: Detector) -> None:
     invented = "The king of Denmark signed it in Paris. It has a blue cover."
     verdict = detector.judge(example(50).question, example(50).passages, invented)
     assert verdict.hallucinated
@@ -86,9 +89,9 @@ def test_no_flag_is_without_a_reason(model: TextModel, tmp_path: Path) -> None:
     assert {line.count("sentence 1: ") + line.count("sentence 2: ") for line in lines} == {1}
 
 
-def test_responses_are_judged_while_they_are_written(model: TextModel, tmp_path: Path) -> None:
+def test_responses_are_judged_while_they_are_written(detector: Detector) -> None:
     given = example(50, "number")
-    with Detector.load(model.save(tmp_path / "detector")) as detector:
+    with detector:
         reading = detector.reading(given.question, given.passages)
         pieces = [*reading.feed(given.response), *reading.end()]
         whole = detector.judge(given)
@@ -97,32 +100,28 @@ def test_responses_are_judged_while_they_are_written(model: TextModel, tmp_path:
     )
 
 
-def test_other_languages_are_abstained_from(model: TextModel, tmp_path: Path) -> None:
-    detector = Detector.load(model.save(tmp_path / "detector"))
+def test_other_languages_are_abstained_from(detector: Detector) -> None:
     passage = "Der Fahrschein kostet zwanzig Euro und gilt drei Tage lang in der ganzen Stadt."
     verdict = detector.judge("Was kostet der Fahrschein?", [passage], passage.replace("zwanzig", "dreissig"))
     assert verdict.abstained
 
 
-def test_the_page_is_without_shades(model: TextModel, tmp_path: Path) -> None:
-    detector = Detector.load(model.save(tmp_path / "detector"))
+def test_the_page_is_without_shades(detector: Detector) -> None:
     verdict = detector.analyse(example(50, "number"), rows=True)
     assert verdict.sentence_rows is None
     assert "no relevance" in verdict.to_html()
 
 
-def test_nothing_can_be_generated_without_a_reader(model: TextModel, tmp_path: Path) -> None:
-    detector = Detector.load(model.save(tmp_path / "detector"))
+def test_nothing_can_be_generated_without_a_reader(detector: Detector) -> None:
     with pytest.raises(InputError, match="no reader"):
         detector.analyse(Example("Who?", ("Ada.",)))
 
 
 @pytest.mark.parametrize(
-    "response", ["!!", "\N{PARTY POPPER}", "12", "1. One\n\n- two", "x" * 5000, "a. " * 400]
+    "response", ["!!", "\N{PARTY POPPER}", "12", "1. One\n\n- two", "x" * 5000, "a. " * 100]
 )
 @pytest.mark.parametrize("passages", [("Ada wrote it.",), ("...",), ("| a | b |\n|---|---|\n| 1 | 2 |",)])
-def test_odd_texts_are_judged(model: TextModel, tmp_path: Path, response: str, passages) -> None:
-    detector = Detector.load(model.save(tmp_path / "detector"))
+def test_odd_texts_are_judged(detector: Detector, response: str, passages) -> None:
     verdict = detector.judge("Who wrote it?", passages, response)
     assert verdict.probability is None or 0 <= verdict.probability <= 1
     assert verdict.to_dict()["response"] == response

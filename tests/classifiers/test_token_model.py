@@ -119,7 +119,7 @@ def probabilities(records: list[Record], detector: TokenModel) -> np.ndarray:
 
 
 def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Rows) -> None:
-    tokens = tokens_of(rows, BLOCKS)
+    tokens = tokens_of(rows, {"plain": BLOCKS["plain"]})
     some = np.flatnonzero(np.arange(len(rows)) % 5 > 0)
     inside = tokens.within(some)
     _, _, fitted = fit_ensemble(tokens, some)

@@ -45,7 +45,7 @@ def run() -> Run:
 
 @pytest.fixture(scope="session")
 def labelled_file(tmp_path_factory) -> Path:
-    return write_jsonl(examples(24), tmp_path_factory.mktemp("data") / "train.jsonl")
+    return write_jsonl(examples(14), tmp_path_factory.mktemp("data") / "train.jsonl")
 
 
 @pytest.fixture(scope="session")

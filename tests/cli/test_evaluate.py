@@ -39,7 +39,7 @@ def test_training_sources_are_refused(run, detector, reader_folder, labelled_fil
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory) -> Path:
-    return write_jsonl(examples(40, first=100), tmp_path_factory.mktemp("golden") / "golden.jsonl")
+    return write_jsonl(examples(16, first=100), tmp_path_factory.mktemp("golden") / "golden.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def made_better(baseline: Path, path: Path) -> Path:
 def test_the_results_are_a_baseline_that_the_same_results_pass(judge, golden, baseline, tmp_path) -> None:
     now = tmp_path / "now.json"
     found = judge(golden, "--baseline", baseline, "--out", now)
-    assert "Compared with last.json: 40" in found.stdout
+    assert "Compared with last.json: 16" in found.stdout
     assert "The gate passes." in found.stdout
     assert "withhold" in found.stdout
     record = json.loads(now.read_text())
@@ -77,7 +77,7 @@ def test_the_results_are_a_baseline_that_the_same_results_pass(judge, golden, ba
     assert record["gate"]["made_with"] == {}
     assert {one["drop"]["value"] for one in record["gate"]["measures"].values()} <= {0.0, None}
     assert read_saved(now).examples == read_saved(baseline).examples
-    assert record["outcomes"]["served"]["count"] == 40
+    assert record["outcomes"]["served"]["count"] == 16
     assert 0 <= record["measures"]["accuracy"]["value"] <= 1
 
 
@@ -171,12 +171,16 @@ def test_the_bundled_detector_is_no_worse_than_it_was_on_the_golden_examples() -
         assert one["probability"] == pytest.approx(known[one["id"]].probability, abs=0.05)
 
 
-@pytest.mark.parametrize("choice", [["--detector", "text"], ["--reader", "none"], ["--reader"]])
-def test_a_detector_without_a_reader_is_evaluated(choice: list[str], reader_folder: Path) -> None:
+@pytest.mark.parametrize("choice", [["--detector", "text"], ["--reader"]])
+def test_a_detector_without_a_reader_is_evaluated(
+    choice: list[str], reader_folder: Path, tmp_path: Path
+) -> None:
     choice = [*choice, str(reader_folder)] if choice == ["--reader"] else choice
-    found = CliRunner().invoke(main, ["evaluate", str(EXAMPLES / "golden.jsonl"), *choice, "--json"])
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join((EXAMPLES / "golden.jsonl").read_text().splitlines(keepends=True)[:3]))
+    found = CliRunner().invoke(main, ["evaluate", str(path), *choice, "--json"])
     assert found.exit_code == 0, found.output
     assert ("texts alone" in found.stderr) == (str(reader_folder) in choice)
     record = json.loads(found.stdout)
-    assert len(record["examples"]) == 12
+    assert len(record["examples"]) == 3
     assert all(0 <= one["probability"] <= 1 for one in record["examples"])

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.quiet import QUIET
 from tests.hostile.damage import put
 from tests.hostile.strings import obeyed
 from tests.training.labelled import examples, write_jsonl
+from tests.training.quick import few_steps
 
 GOOD = {"question": "When?", "passages": ["In 1874."], "response": "It was 1874."}
 
@@ -318,18 +318,6 @@ def test_one_response_of_another_size_does_not_end_the_batch(
     assert "2 computed" in result.stdout
 
 
-def test_workers_say_nothing_of_other_libraries() -> None:
-    """They import everything before the command line's own code can silence it."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import lrp4rag.training.extract"],
-        env={**os.environ, QUIET: "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout + done.stderr == ""
-
-
 def test_a_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     from lrp4rag.data import load_examples
 
@@ -369,19 +357,20 @@ def test_what_nobody_expected_is_an_error_in_two_lines(monkeypatch: pytest.Monke
 
 @pytest.fixture
 def common(reader_folder: Path, tmp_path: Path) -> list[Any]:
-    data = write_jsonl(examples(24), tmp_path / "data.jsonl")
+    data = write_jsonl(examples(10), tmp_path / "data.jsonl")
     return ["train", data, "--store", tmp_path / "s", "--out", tmp_path / "d", "--reader", reader_folder]
 
 
-@pytest.mark.parametrize("suffix", ["yaml", "json"])
 def test_options_are_read_of_a_file_and_of_the_command_line_first(
-    run: Any, common: list[Any], tmp_path: Path, suffix: str
+    run: Any, common: list[Any], tmp_path: Path
 ) -> None:
-    config = tmp_path / f"train.{suffix}"
+    """JSON is YAML too."""
+    config = tmp_path / "train.json"
     config.write_text(
         json.dumps({"vector": "response", "length": 9, "chat_template": False, "bootstrap": 10})
     )
-    run(*common, "--config", config, "--length", 11, "--workers", 1)
+    with few_steps():
+        run(*common, "--config", config, "--length", 11, "--workers", 1)
     card = json.loads((tmp_path / "d" / "card.json").read_text())
     assert (card["input"]["vector"], card["input"]["length"]) == ("response", 11)
     assert not card["reader"]["chat_template"]

@@ -28,7 +28,7 @@ def deep(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    others = [replace(row, id=f"{row.id}-g2") for row in examples(30, generator="g2")]
+    others = [replace(row, id=f"{row.id}-g2") for row in examples(20, generator="g2")]
     long = [  # of which minimal pairs are made
         Example(
             "How long is the bridge?",
@@ -41,7 +41,7 @@ def data(tmp_path_factory) -> Path:
         )
         for k in range(3, 6)
     ]
-    return write_jsonl([*examples(30), *others, *long], tmp_path_factory.mktemp("data") / "train.jsonl")
+    return write_jsonl([*examples(20), *others, *long], tmp_path_factory.mktemp("data") / "train.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
     card = json.loads((places["detector"] / "card.json").read_text())
     assert list(card["input"]["blocks"]) == ["plain", "around", "entailment"]
     assert set(card["evidence"]["generators"]) == {"g1", "g2"}
-    assert card["rows"] == 63, "what is made of them does not count"
+    assert card["rows"] == 43, "what is made of them does not count"
     assert set(card["evidence"]["sets"]) == {"further"}
     assert card["threshold"] == card["operating_points"]["one-in-ten"]["threshold"]
     assert card["selections"]
@@ -101,7 +101,7 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
 
 def test_evaluation_and_analysis_give_one_probability(run, data, tmp_path, one) -> None:
     some = tmp_path / "some.jsonl"
-    some.write_text("".join(data.read_text().splitlines(keepends=True)[:10]))
+    some.write_text("".join(data.read_text().splitlines(keepends=True)[1:9:7]))
     options = [some, *one, "--allow-seen", "--bootstrap", 10]
     evaluated = json.loads(run("evaluate", *options, "--json").stdout)
     for name in ("bridge-1", "bridge-8"):

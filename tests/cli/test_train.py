@@ -8,15 +8,16 @@ from lrp4rag.training import extract
 from lrp4rag.util import processes as processes_of
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples, write_jsonl
+from tests.training.quick import few_steps
 
 FEW = ["--bootstrap", 10, "--workers", 1]
 
 
 def test_train_reuses_the_store_and_writes_a_card(run, detector, labelled_file, store, reader_folder):
-    assert len(list((store / "relevance").iterdir())) == 24
+    assert len(list((store / "relevance").iterdir())) == 14
     parts = ["--parts", "relevance"]
     result = run("extract", labelled_file, "--store", store, "--reader", reader_folder, *parts)
-    assert result.stdout == "0 computed, 24 already present, 0 failed\n"
+    assert result.stdout == "0 computed, 14 already present, 0 failed\n"
     card = json.loads(run("card", detector, "--json").stdout)
     assert card["reader"]["name"] == "tiny"
     assert card["training"]["command"].startswith(f"lrp4rag train {labelled_file.name} --store {store.name}")
@@ -98,7 +99,8 @@ def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_pat
     lines += [{**lines[0], **long, "id": "L1"}, {**lines[0], **long, "id": "L2"}]
     path.write_text("\n".join(map(json.dumps, lines)))
     common = ["--store", tmp_path / "s", "--reader", reader_folder, *FEW]
-    run("train", path, *common, "--out", tmp_path / "d", "--length", 9)
+    with few_steps():
+        run("train", path, *common, "--out", tmp_path / "d", "--length", 9)
     card = json.loads((tmp_path / "d" / "card.json").read_text())
     assert (card["rows"], card["training"]["failures"]) == (14, 2)
 

@@ -13,10 +13,10 @@ from tests.tiny import save_tiny_reader
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_quarter(tmp_path_factory):
-    """Every fourth question of the set: what is chosen of it goes by question and by answer."""
+    """Every twelfth question of the set: what is chosen of it goes by question and by answer."""
     folder = tmp_path_factory.mktemp("sets")
     lines = sets.EVERYDAY.read_text().splitlines(keepends=True)
-    (folder / sets.EVERYDAY.name).write_text("".join(lines[::4]))
+    (folder / sets.EVERYDAY.name).write_text("".join(lines[::12]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sets, "_FOLDER", folder)
         patch.setattr(sets, "EVERYDAY", folder / sets.EVERYDAY.name)

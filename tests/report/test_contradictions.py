@@ -30,16 +30,16 @@ def parts(page: str) -> tuple[list[str], set[str]]:
 @pytest.mark.parametrize("pushed", [True, False])
 def test_nothing_is_added_to_a_page(view, pushed: bool) -> None:
     harmless, attributes = parts(view(contradicted(pushed=pushed)))
-    for text in TEXTS:
-        for says, instead in ((text, "2 weeks"), ("4 weeks", text), (text, text)):
-            made = view(contradicted(says, instead, pushed=pushed))
-            made.encode()
-            found, named = parts(made)
-            assert set(found) <= set(harmless), text
-            assert set(found) == set(harmless) or says not in ("4 weeks", *TOLD), text
-            assert found.count("script") == harmless.count("script"), text
-            assert named <= attributes, text
-            assert not obeyed(made), text
+    for number, text in enumerate(TEXTS, start=int(pushed)):
+        says, instead = ((text, "2 weeks"), ("4 weeks", text), (text, text))[number % 3]
+        made = view(contradicted(says, instead, pushed=pushed))
+        made.encode()
+        found, named = parts(made)
+        assert set(found) <= set(harmless), text
+        assert set(found) == set(harmless) or says not in ("4 weeks", *TOLD), text
+        assert found.count("script") == harmless.count("script"), text
+        assert named <= attributes, text
+        assert not obeyed(made), text
 
 
 def test_the_page_says_what_they_are() -> None:

@@ -7,16 +7,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from sklearn.base import clone
 
 from lrp4rag.classifiers import calibration, ensemble, trees
+from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.training import alarms, token_folds
 from lrp4rag.training import train as training
 
 
 @contextmanager
 def few_steps() -> Iterator[None]:
-    """Two folds in place of five, outside and inside, two epochs of few batches, and few trees."""
+    """Two folds in place of five, outside and inside, two epochs of few batches, few trees, and of each
+    classifier one small candidate."""
     with pytest.MonkeyPatch.context() as patch:
+        for name in CLASSIFIERS:
+            first = clone(next(iter(candidates_of(name).values())))
+            patch.setitem(CLASSIFIERS, name, {"quick": first})
+        CLASSIFIERS["lstm"]["quick"].set_params(hidden_size=8, max_epochs=2)
         for name in ("HONEST", "ONCE"):
             patch.setattr(training, name, replace(getattr(training, name), folds=2))
         patch.setattr(calibration, "CALIBRATION_FOLDS", 2)

@@ -25,7 +25,7 @@ def test_every_attack_is_held_until_it_is_judged(
 ) -> None:
     """Each answer comes in pieces that are cut at random, through the tiny reader's random verdicts. Most of
     what is attacked with looks unsupported to it: that most is withheld hides what is escalated."""
-    cases, random = load_cases(kinds=[*ATTACKS]), Random(0)
+    cases, random = load_cases(kinds=[*ATTACKS])[::3], Random(0)
     seen = []
     with start(policy={"texts": TEXTS, "claims": claims}) as client:
         for number, one in enumerate(cases):

@@ -42,7 +42,7 @@ def answers() -> list[str]:
     random = Random(0)
     said = [RIGHT, WRONG, OTHER, "It is ODD.", "It is BROKEN.", "It is so [7].", "Fish is sold nearby."]
     said += ["## Height\n", "**Height**\n\n", "Okay.", "\n- ", "\U0001f642", "[1]", "\n"]
-    found = [" ".join(random.choices(said, k=random.randint(1, 6))) for _ in range(25)]
+    found = [" ".join(random.choices(said, k=random.randint(1, 6))) for _ in range(12)]
     return [one for one in found if one.strip()]
 
 

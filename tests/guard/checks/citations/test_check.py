@@ -274,7 +274,7 @@ def test_a_name_that_passages_have_is_no_invention(response: str) -> None:
 # Many cases: written by hand, and of a grammar.
 
 
-@pytest.mark.parametrize("cases", [generated(), written()], ids=["grammar", "hand"])
+@pytest.mark.parametrize("cases", [generated()[::4], written()], ids=["grammar", "hand"])
 def test_citations_are_told_apart(cases: list[Case]) -> None:
     result = citation_figures(cases)
     assert result["right"] >= 0.98, result["wrong"]
@@ -290,7 +290,7 @@ def test_the_grammar_makes_as_many_true_as_false_in_twelve_formats() -> None:
 # Hostile answers and passages: findings, or over budget, in linear time.
 
 HOSTILE = (Source("Lunch costs 6 euros. Section 4.2 applies.", id="a-1", title="Menu Policy"), Source("x"))
-LONG = 60_000
+LONG = 20_000
 PIECES = st.sampled_from(
     ["[", "]", "(", ")", "[1]", "[^1]", "[^1]:", "Passage ", "1", "0", "\u00b9", "`", "```", "Section 4.2",
      "\n", "ISO 27001:2022 8.1", " ", "Menu Policy", "according to ", "\ud800", "\x00", "a-1", "](", "![",
@@ -343,7 +343,7 @@ def test_long_answers_cost_a_bounded_time(piece: str) -> None:
     begin = time.process_time()
     with suppress(OverBudget):
         Citations()(CheckInput("", HOSTILE, text))
-    assert time.process_time() - begin < 10
+    assert time.process_time() - begin < 4
 
 
 def test_more_different_citations_than_it_may_judge_are_over_budget() -> None:

@@ -223,6 +223,6 @@ def test_steps_grow_with_the_text_only(piece: str) -> None:
         facts_of(piece * (length // len(piece)), tick)
         return ticks, time.process_time() - begun
 
-    (few, short), (many, long) = cost(4_000), cost(40_000)
+    (few, short), (many, long) = cost(1_500), cost(15_000)
     assert many <= 11 * few + 100
     assert long < 60 * short + 1
