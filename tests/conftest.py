@@ -1,4 +1,5 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests. What is heavy is imported in them: the process that only distributes tests to
+others needs none of it."""
 
 from __future__ import annotations
 
@@ -7,22 +8,14 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from hypothesis import settings
 
-from lrp4rag.lrp.forwards import HOOK
-from lrp4rag.reader import DEFAULT_READER, Reader, load_reader
-from lrp4rag.reader.comparer import encoder_folder
-from lrp4rag.reader.weights import _default_gguf, load_whole, resolve
-from lrp4rag.util.errors import InputError
-from tests.tiny import Tokens, random_tokens, save_tiny_reader, tiny_llama
-
-# Tiny models gain nothing from threads, and where the cores are busy with other work, any model loses
-# much: threads wait for each other. Measured on two busy cores: 4 s for one relevance, against 7 to 30 s.
-torch.set_num_threads(1)
+if TYPE_CHECKING:
+    from lrp4rag.reader import Reader
+    from tests.tiny import Tokens
 
 # On a busy machine a case may take longer than any deadline; the same cases in every run.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -33,20 +26,35 @@ READERS: list[Reader] = []
 """What modules share."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """Tiny models gain nothing from threads, and where the cores are busy, any model loses much: threads wait
+    for each other. Measured on two busy cores: 4 s for one relevance, against 7 to 30 s."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def llama():
     """A tiny float64 Llama without biases. Shared: a test that changes it makes its own."""
+    from tests.tiny import tiny_llama
+
     return tiny_llama()
 
 
 @pytest.fixture
 def tokens() -> Tokens:
+    from tests.tiny import random_tokens
+
     return random_tokens(11, 6)
 
 
 @pytest.fixture(scope="session")
 def reader_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny reader on disk: model, tokenizer and chat template."""
+    from tests.tiny import save_tiny_reader
+
     return save_tiny_reader(tmp_path_factory.mktemp("readers") / "tiny")
 
 
@@ -61,6 +69,8 @@ def hash_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def tiny_reader(reader_folder: Path) -> Reader:
+    from lrp4rag.reader import load_reader
+
     READERS.append(load_reader(str(reader_folder), device="cpu"))
     return READERS[-1]
 
@@ -69,7 +79,10 @@ def tiny_reader(reader_folder: Path) -> Reader:
 def readers_are_left_as_they_were() -> Iterator[None]:
     """A detector that a module's tests leave open holds the shared reader, and other tests fail for it."""
     yield
-    assert not [one for one in READERS if any(HOOK in part.__dict__ for part in one.model.modules())]
+    for reader in READERS:
+        from lrp4rag.lrp.forwards import HOOK
+
+        assert not any(HOOK in part.__dict__ for part in reader.model.modules())
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +92,11 @@ def default_reader(hash_cache: Path) -> Iterator[Reader]:
     It is converted in the user's cache, once for all runs of the tests, and its weights are read once a
     process: whoever loads this reader again, such as a command, has the same model.
     """
+    from lrp4rag.reader import DEFAULT_READER, load_reader
+    from lrp4rag.reader.comparer import encoder_folder
+    from lrp4rag.reader.weights import _default_gguf, load_whole, resolve
+    from lrp4rag.util.errors import InputError
+
     try:
         _default_gguf()
         encoder_folder()
@@ -113,6 +131,8 @@ def double(monkeypatch: pytest.MonkeyPatch) -> None:
 
     With it, a float64 model and its patched self agree to rounding, where they otherwise agree to 1e-6.
     """
+    import torch
+
     monkeypatch.setattr(torch, "float32", torch.float64)
     monkeypatch.setattr(torch, "float", torch.float64)
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)

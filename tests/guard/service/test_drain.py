@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import re
 import signal
@@ -9,12 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from itertools import takewhile
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import httpx
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
 
 from lrp4rag.guard.audit import AuditLog
+from lrp4rag.guard.service.server import bind, listen
+from lrp4rag.guard.service.settings import Settings
 from tests.guard.service.conftest import asked
 from tests.guard.service.scripted_upstream import Script, events, serving
 
@@ -55,48 +63,50 @@ def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
     assert kinds == ["sentence", "sentence", "answer"]
 
 
-APPLICATION = """
-import asyncio, sys
-from contextlib import suppress
-from fastapi import FastAPI
-from fastapi.responses import StreamingResponse
-from lrp4rag.guard.service.server import bind, listen
-from lrp4rag.guard.service.settings import Settings
-
-async def words():
+async def words() -> AsyncIterator[str]:
     while True:
         yield "word "
         await asyncio.sleep(0.01)
 
-for seconds in map(float, sys.argv[1:]):
-    app, settings = FastAPI(), Settings(open=True, port=0, seconds=seconds)
-    app.get("/")(lambda: StreamingResponse(words()))
-    with suppress(KeyboardInterrupt):  # as the command line does
-        listen(app, settings, bind(settings), lambda port: print(port, flush=True))
-    print("ended", file=sys.stderr, flush=True)
-"""
+
+def listen_twice(told: Connection, log: Path, limits: list[float]) -> None:
+    """One server after the other; where each listens, and that it ended, is told."""
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
+    for seconds in limits:
+        app, settings = FastAPI(), Settings(open=True, port=0, seconds=seconds)
+        app.get("/")(lambda: StreamingResponse(words()))
+        with suppress(KeyboardInterrupt):  # as the command line does
+            listen(app, settings, bind(settings), told.send)
+        told.send("ended")
 
 
-def test_a_stream_that_is_cut_off_prints_no_traceback() -> None:
-    """By a second interrupt, or since it takes too long: one server after the other, in one process."""
-    cases = {60: 2, 1: 1}
+def test_a_stream_that_is_cut_off_prints_no_traceback(
+    processes: multiprocessing.context.ForkServerContext, tmp_path: Path
+) -> None:
+    """By a second interrupt, or since it takes too long."""
+    cases = {60.0: 2, 1.0: 1}
     """How often a server with so many seconds for an answer is interrupted."""
-    command = [sys.executable, "-c", APPLICATION, *map(str, cases)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    (told, telling), log, read = processes.Pipe(), tmp_path / "log", 0
+    process = processes.Process(target=listen_twice, args=(telling, log, [*cases]))
+    process.start()
+    try:
         for interrupts in cases.values():
-            with httpx.stream("GET", f"http://127.0.0.1:{int(process.stdout.readline())}/") as reply:
+            with httpx.stream("GET", f"http://127.0.0.1:{told.recv()}/") as reply:
                 pieces = reply.iter_bytes()  # dropping it would end the stream
                 assert next(pieces)
                 for _ in range(interrupts):
-                    process.send_signal(signal.SIGINT)
+                    os.kill(process.pid, signal.SIGINT)
                     time.sleep(0.5)
-                printed = list(takewhile(lambda line: line != "ended\n", process.stderr))
-            assert "Traceback" not in "".join(printed)
-            errors = [line for line in printed if line.startswith("ERROR")]
+                assert told.recv() == "ended"
+            printed = log.read_text()[read:]
+            read += len(printed)
+            assert "Traceback" not in printed
+            errors = [line for line in printed.splitlines() if line.startswith("ERROR")]
             assert len(errors) == (interrupts == 1), "only the time limit is worth a line"
-        assert process.wait(30) == 0
+        process.join(30)
+        assert process.exitcode == 0
+    finally:
+        process.kill()
 
 
 def _ask(url: str) -> httpx.Response:
