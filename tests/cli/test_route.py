@@ -51,6 +51,7 @@ def run(*arguments: object):
     return CliRunner().invoke(main, [*map(str, arguments)])
 
 
+@pytest.mark.usefixtures("default_reader")
 def test_each_answer_has_a_decision_and_its_reasons(answers: Path, tmp_path: Path) -> None:
     """With the real reader, and another policy beside."""
     other = tmp_path / "other.yaml"

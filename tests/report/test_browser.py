@@ -68,6 +68,10 @@ def test_the_word_that_is_wrong_is_joined_with_the_passages(show) -> None:
     assert page.locator(".issue").inner_text() == "“4 weeks” is contradicted: passage 2 says 2 weeks"
     for words in ("logits", "nats", "tokens", "0.78"):
         assert words not in page.locator("body").inner_text()
+    assert "contradicted" in page.locator(".sentence").first.get_attribute("class")
+    page.get_by_role("button", name="Expert view").click()
+    moved = page.get_by_role("heading", name="What moved the verdict most").locator("+ ul li")
+    assert moved.all_inner_texts() == ['the response: "4 weeks": passage 2 has "2 weeks"']
 
 
 def test_pointing_at_a_sentence_tells_why(show) -> None:
@@ -119,26 +123,13 @@ def test_an_answer_that_states_nothing_has_no_verdict(show) -> None:
     assert page.locator(".issue").count() == 0
 
 
-def test_a_contradicted_answer_says_that_a_passage_says_something_else(show) -> None:
-    page = show(html_page(contradicted()))
-    assert page.locator("h1").inner_text() == "Passage 2 says 2 weeks, not 4 weeks"
-    assert "contradicted" in page.locator(".sentence").first.get_attribute("class")
-    page.get_by_role("button", name="Expert view").click()
-    moved = (
-        page.get_by_role("heading", name="What moved the verdict most").locator("+ ul li").all_inner_texts()
-    )
-    assert moved == ['the response: "4 weeks": passage 2 has "2 weeks"']
-
-
 @pytest.mark.parametrize(
     ("reason", "action", "headline"),
     [
         ("contradicted", "withhold", "Passage 2 says 2 weeks, not 4 weeks"),
-        ("contradicted", "escalate", "Passage 2 says 2 weeks, not 4 weeks"),
         ("suspect", "mark", "Passage 2 says 2 weeks, not 4 weeks"),
         ("fabricated citation", "withhold", "It cites a document that is not among the passages"),
         ("conflict", "disclose", "The passages contradict each other on what it says"),
-        ("grounded", "serve", "Looks supported"),
         ("unlike training data", "withhold", "No verdict"),
     ],
 )
@@ -210,14 +201,14 @@ def test_quotes_are_cut_between_words(show) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "words"),
-    [("computed", "1874", "“1874” = 1870 + 4"), ("rounded", "1874", "“1874” ≈ 1870 + 4")],
+    ("kind", "words", "claims"),
+    [("computed", "“1874” = 1870 + 4", (0.1, 0.78)), ("rounded", "“1874” ≈ 1870 + 4", (0.78, 0.1))],
 )
-@pytest.mark.parametrize("claims", [(0.1, 0.78), (0.78, 0.1)])
 def test_what_follows_from_a_passage_is_worded_and_marked(
-    show, kind: ComputedKind, text: str, words: str, claims: tuple[float, float]
+    show, kind: ComputedKind, words: str, claims: tuple[float, float]
 ) -> None:
     """Of a sentence that looks supported and of one that is suspect."""
+    text = "1874"
     start = RESPONSE.index(text)
     place = "The bridge opened in 1874.".index(text)
     value = Computed(start, start + len(text), text, "1870 + 4", 0, ((place, place + len(text)),), kind)

@@ -102,17 +102,17 @@ def test_a_token_detector_has_evidence_of_each_generator_and_resumes_after_finis
     """Whatever processes there are, and with a score that is damaged computed again."""
     fitted, fit = [], token_folds.block_scores
     monkeypatch.setattr(token_folds, "block_scores", lambda *a: fitted.append(a[1]) or fit(*a))
-    rows = stored(tmp_path / "s")
+    rows = stored(tmp_path / "s", 30)
     card = token_training(rows, jobs=1).card
     evidence = card.evidence
     assert set(evidence.generators) == {"g1", "g2"}
     assert evidence.metrics["auroc"].value > 0.9
     one = evidence.generators["g1"]
-    assert (one.rows, one.hallucinated) == (40, 20)
+    assert (one.rows, one.hallucinated) == (30, 15)
     assert set(one.controls) == {"length only", "novel words", "flag everything"}
     assert one.located["token classifier"].tokens["auroc"].value > 0.9
     assert set(one.located["position"].spans) == {"precision", "recall", "f1"}
-    assert card.training.generators == {"g1": 40, "g2": 40}
+    assert card.training.generators == {"g1": 30, "g2": 30}
     assert fitted == ["plain"] * 3
     first, second = sorted((rows.store.folder / CACHE).glob("*.safetensors"))[:2]
     first.write_bytes(first.read_bytes()[:-1])

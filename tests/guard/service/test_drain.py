@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import httpx
+import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
@@ -27,6 +28,7 @@ from tests.guard.service.conftest import asked
 from tests.guard.service.scripted_upstream import Script, events, serving
 
 
+@pytest.mark.usefixtures("default_reader")
 def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
     """With the real reader, in a process of its own."""
     script = Script(events("It is 31 metres tall. ", "Fish is sold nearby."), longest=400)
