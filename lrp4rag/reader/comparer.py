@@ -370,10 +370,13 @@ def _restore(network: Network, arrays: Weights, path: Path) -> None:
                 value = torch.from_numpy(arrays[name].copy())
             else:
                 left, right = (
-                    arrays[f"{name}/{side}"].astype(np.float32) * arrays[f"{name}/{side}/scale"]
+                    torch.from_numpy(
+                        arrays[f"{name}/{side}"].astype(np.float32) * arrays[f"{name}/{side}/scale"]
+                    )
                     for side in ("left", "right")
                 )
-                value = parameter.detach().float() + torch.from_numpy(left @ right)
+                # torch's product: NumPy's starts threads of its own, which wait for torch's
+                value = torch.addmm(parameter.detach().float(), left, right)
             if value.shape != parameter.shape:
                 raise ValueError(f"{name} has the shape {tuple(value.shape)}")
             with torch.no_grad():
