@@ -132,7 +132,7 @@ class _Part:
 
     @cached_property
     def whole(self) -> Encoded:
-        return self._reader.whole_prompt(self.example, truncation=self._truncation)
+        return self._reader.whole_prompt(self.example)
 
     @cached_property
     def _premise(self) -> tuple[Premise, Encoded] | None:
@@ -140,7 +140,7 @@ class _Part:
         premise = premise_of(self.example)
         if premise is None:
             return None
-        return premise, self._reader.whole_prompt(premise.example, truncation=self._truncation)
+        return premise, self._reader.whole_prompt(premise.example)
 
     def encode(self, response: str) -> Encoded:
         """With a response, truncated to the reader's window."""

@@ -394,6 +394,19 @@ def test_a_reader_beside_texts_changes_no_verdict(
         assert shown.sentence_rows.shape[0] == len(verdict.sentences)
 
 
+def test_texts_that_no_window_holds_are_read_in_excerpts(tiny_reader: Reader) -> None:
+    tiny_reader.encode(Example(QUESTION, PASSAGES, ANSWERS["right"]))
+    further = [f"The pool of town {k} is {k + 2} metres deep." for k in range(4000)]
+    with pytest.raises(InputError, match="characters, more than the reader's window"):
+        tiny_reader.encode(Example(QUESTION, [*PASSAGES, *further], ANSWERS["right"]))
+    verdict = Detector(plain_detector(tiny_reader), tiny_reader).judge(
+        QUESTION, [*PASSAGES, *further], ANSWERS["right"], evidence=False
+    )
+    assert verdict.probability is not None
+    assert verdict.read is not None
+    assert set(range(len(PASSAGES))) & set(verdict.read)
+
+
 def test_a_stream_beside_a_reader_is_judged_as_without(beside: Detector, texts: Detector) -> None:
     pieces = []
     for one in (beside, texts):

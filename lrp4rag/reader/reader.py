@@ -98,13 +98,12 @@ class Reader:
         require_truncation(truncation)
         if example.response is None:
             raise InputError("there is no response to analyse", field="response")
-        whole = self.whole_prompt(example, truncation=truncation)
+        self._refuse_hopeless(example, truncation)
+        whole = self.whole_prompt(example)
         return self.with_response(whole, example.response, truncation=truncation)
 
-    def whole_prompt(self, example: Example, *, truncation: Truncation = "error") -> Encoded:
-        """Encode the example's prompt without a response and without truncation: see `with_response`."""
-        if self.window is not None and truncation == "error":
-            self._refuse_hopeless(example, self.window)
+    def whole_prompt(self, example: Example) -> Encoded:
+        """Encode the example's prompt without a response, at any length: see `with_response`."""
         return encode_prompt(example, self.tokenizer, chat_template=self.identity.chat_template)
 
     def with_response(self, prompt: Encoded, response: str, *, truncation: Truncation = "error") -> Encoded:
@@ -122,7 +121,8 @@ class Reader:
         """
         require_whole(max_new_tokens, "max_new_tokens", 1)
         require_truncation(truncation)
-        whole = self.whole_prompt(replace(example, response=None, labels=None), truncation=truncation)
+        self._refuse_hopeless(example, truncation)
+        whole = self.whole_prompt(replace(example, response=None, labels=None))
         return self.fit_prompt(whole, max_new_tokens=max_new_tokens, truncation=truncation)
 
     def fit_prompt(self, prompt: Encoded, *, max_new_tokens: int, truncation: Truncation) -> Encoded:
@@ -191,13 +191,15 @@ class Reader:
             )
         return encoded
 
-    def _refuse_hopeless(self, example: Example, window: int) -> None:
+    def _refuse_hopeless(self, example: Example, truncation: Truncation) -> None:
         """Refuse text that cannot fit whatever its tokens are, before megabytes are cut into tokens."""
-        count, most = len(example.prompt) + len(example.response or ""), window * self._longest_token
+        if self.window is None or truncation != "error":
+            return
+        count, most = len(example.prompt) + len(example.response or ""), self.window * self._longest_token
         if count > most:
             raise InputError(
-                f"prompt and response have {count:,} characters, more than the reader's window of {window} "
-                f"tokens holds ({most:,} at most); shorten them"
+                f"prompt and response have {count:,} characters, more than the reader's window of "
+                f"{self.window} tokens holds ({most:,} at most); shorten them"
             )
 
 
