@@ -345,7 +345,7 @@ class Detector:
         *,
         reader: str | Path | Reader | None = OF_CARD,
         device: str | None = None,
-        dtype: str = "float32",
+        dtype: str = "auto",
         truncation: Truncation = "error",
         max_memory: int | None = None,
         prompt_bytes: int = 0,
@@ -353,12 +353,13 @@ class Detector:
     ) -> Self:
         """Return the bundled detector ("default") or one in a folder, with its reader.
 
-        The reader is the one that it was trained with, by the name in its card, unless it is given: a hub
-        id, a folder, or one that is loaded. With None, there is none: the bundled detector "text" compares
-        texts, and sees less. It also judges beside any reader that the bundled detector does not know, which
-        then shows what sentences rest on (`ExplainedVerdict.calibrated` is False). `device` defaults to CUDA
-        where there is one. `comparer` is a file of `lrp4rag calibrate`, whose model reads sentences in the
-        place of the one in training. Raises `InputError` for what cannot be loaded or do not belong together.
+        The reader is the one that it was trained with, by the name in its card, unless it is given: a hub id,
+        a folder, or one that is loaded. With None, there is none: the bundled detector "text" compares texts,
+        and sees less. It also judges beside any reader that the bundled detector does not know, which then
+        shows what sentences rest on (`ExplainedVerdict.calibrated` is False). `device` defaults to CUDA where
+        there is one; `dtype` to bfloat16 where the device is faster in it, else float32. `comparer` is a file
+        of `lrp4rag calibrate`, whose model reads sentences in the place of the one in training. Raises
+        `InputError` for what cannot be loaded or do not belong together.
         """
         require_kind(detector, "detector", str, Path)
         require_kind(reader, "reader", str, Path, Reader, type(None))
@@ -372,7 +373,7 @@ class Detector:
                 reader = load_reader(
                     trained["name"] if name == OF_CARD else str(name),
                     device=device,
-                    dtype=dtype,
+                    dtype=model.dtype(dtype),
                     chat_template=model.framing,
                     max_memory=max_memory,
                 )

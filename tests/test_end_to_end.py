@@ -147,7 +147,7 @@ def test_the_bundled_detector_has_a_whole_card() -> None:
 
 @pytest.mark.slow  # minutes on a processor without bfloat16
 def test_precisions_agree_on_the_verdict(two: Path, quick: dict[str, Any]) -> None:
-    """The detector learned from bfloat16, which is how stores are made; analyse reads in float32."""
+    """The detector learned from bfloat16, in which `analyse` reads where the processor computes it."""
     for line in lrp4rag("analyse", two, "--dtype", "bfloat16", "--json").stdout.splitlines():
         row = json.loads(line)
         assert row["probability"] == pytest.approx(quick[row["id"]]["probability"], abs=0.05)

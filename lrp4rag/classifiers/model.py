@@ -83,6 +83,11 @@ class Model(ABC):
         has one."""
         return None if self.texts or self.card.reader["chat_template"] else False
 
+    def dtype(self, chosen: str) -> str:
+        """Return the precision of its reader where one is `chosen`: instead of "auto" the one that it learned
+        from, where it reads relevance, whose scale depends on it."""
+        return str(self.card.reader["dtype"]) if chosen == "auto" and self.dtype_matters else chosen
+
     @abstractmethod
     def score(self, record: Record) -> Assessment:
         """Score a response at the card's prevalence; raises `InputError` where the record lacks what is

@@ -81,7 +81,7 @@ class Files:
 @command()
 @example_options(response="The response. Without one, the reader generates it.")
 @detector_options(", or 'none' for evidence without a verdict")
-@reader_options(shown=("max-memory",))
+@reader_options(shown=("max-memory",), dtype="auto")
 @hidden(MAX_NEW_TOKENS)
 @policy_option(", or 'none' for no decision")
 @JSON_LINES

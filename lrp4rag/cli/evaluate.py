@@ -68,7 +68,7 @@ MAX_DROP = 0.05
 @click.option("--allow-seen", is_flag=True, help="Evaluate also on sources of the training data.")
 @CONFIG
 @engine_options(shown=("workers",))
-@reader_options(shown=("max-memory",))
+@reader_options(shown=("max-memory",), dtype="auto")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON what --out writes.")
 @click.pass_context
 def evaluate(

@@ -246,7 +246,7 @@ class ReaderChoice:
         return load_reader(
             NONE if needs_none else self.reader_name,
             device=self._device_of(worker),
-            dtype=self.dtype,
+            dtype=self.dtype if detector is None else detector.dtype(self.dtype),
             chat_template=framing,
             max_memory=self.max_memory,
         )
@@ -282,12 +282,18 @@ COMPOSITE = advanced(
     help="LRP rules: attnlrp, cp_lrp (conserves) or paper (Gradient x Input).  [default: the detector's, or "
     "attnlrp]",
 )
-DTYPE = advanced(
-    "--dtype",
-    type=click.Choice(DTYPES),
-    default="float32",
-    help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
-)
+
+
+def _dtype(default: str) -> Decorator:
+    return advanced(
+        "--dtype",
+        type=click.Choice(DTYPES),
+        default=default,
+        help="Precision; 'auto' takes bfloat16 where the device is faster in it.",
+    )
+
+
+DTYPE = _dtype("float32")
 _READER = {
     "dtype": DTYPE,
     "chat-template": advanced(
@@ -311,9 +317,16 @@ _READER = {
 }
 
 
-def reader_options(shown: Collection[str] = ("dtype", "composite", "max-memory")) -> Decorator:
-    """Declare a reader's options, as a `ReaderChoice` named `reader`; help shows `shown` and the model's."""
-    more = (option if name in shown else hidden(option) for name, option in _READER.items())
+def reader_options(
+    shown: Collection[str] = ("dtype", "composite", "max-memory"), dtype: str = "float32"
+) -> Decorator:
+    """Declare a reader's options, as a `ReaderChoice` named `reader`; help shows `shown` and the model's.
+
+    A verdict's default `dtype` is the device's fastest ("auto"); what is stored or shown as numbers is in
+    float32.
+    """
+    options = _READER | {"dtype": _dtype(dtype)}
+    more = (option if name in shown else hidden(option) for name, option in options.items())
     return gathered(ReaderChoice, "reader", *_model("The model that replays the response"), *more)
 
 

@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     comparer: Path | None = None
     """A file of `lrp4rag calibrate`: a published model in the place of the detector's comparer."""
     device: str | None = Field(default=None, description="cpu, cuda, … (default: CUDA where there is one).")
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Literal["float32", "bfloat16", "float16", "auto"] = "auto"
     """Precision of the reader."""
     upstream: HttpUrl | None = None
     """OpenAI-compatible server that writes answers: …/v1"""
