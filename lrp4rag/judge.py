@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,8 +20,9 @@ from typing import Any, Literal, Self, TypeVar
 from lrp4rag import __version__
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed
+from lrp4rag.claims.borrowed import Borrowed, Subjects
 from lrp4rag.claims.counterclaims import CounterClaim, counter_claims
-from lrp4rag.claims.derivation import Derivation, derivations
+from lrp4rag.claims.derivation import Derivation, derivations, restatements
 from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
@@ -29,6 +30,7 @@ from lrp4rag.classifiers.contradiction import computed_values
 from lrp4rag.classifiers.countered import with_counter_claim
 from lrp4rag.classifiers.model import Model, detector_beside
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
+from lrp4rag.classifiers.unborrowed import without_borrowed
 from lrp4rag.classifiers.verdict import (
     Assessment,
     Contradiction,
@@ -41,7 +43,7 @@ from lrp4rag.classifiers.verdict import (
 from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of, with_derivations
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context
-from lrp4rag.features.excerpt import Excerpt, LongPrompt
+from lrp4rag.features.excerpt import Excerpt, LongPrompt, with_passages
 from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
@@ -162,6 +164,11 @@ class _Part:
         """Encode a response after passages that also say what it derives from them."""
         example = with_derivations(self.example, derived)
         return _Part(self._reader, example, self._truncation).encode(response)
+
+    def without(self, passages: Collection[int], response: str) -> Encoded:
+        """Encode a response after the prompt without some passages."""
+        texts = ["" if number in passages else text for number, text in enumerate(self.example.passages)]
+        return _Part(self._reader, with_passages(self.example, texts), self._truncation).encode(response)
 
     def fitted(self) -> Encoded:
         """Without a response. Raises `InputError` for a prompt that leaves no room for one."""
@@ -681,6 +688,7 @@ class Detector:
             assessment = with_sentences(assessment, after, sentences, record.encoded, worse=True)
         if self.plain:
             assessment = self._derived(part, record, model, assessment)
+            assessment = self._unborrowed(part, record, model, assessment)
             assessment = self._countered(part, record, model, assessment)
         return replace(
             assessment,
@@ -696,7 +704,10 @@ class Detector:
             return assessment
         question, index = part.example.question, record.context.index
         derived = {
-            number: derivations(encoded.response, sentence, question, index)
+            number: (
+                *derivations(encoded.response, sentence, question, index),
+                *restatements(encoded.response, sentence, index),
+            )
             for number, sentence in enumerate(encoded.sentences)
             if claims.stating[number] != "nothing" and claims.probabilities[number] >= threshold
         }
@@ -718,6 +729,33 @@ class Detector:
             differences=tuple(one for one in after.differences if one.passage_end <= lengths[one.passage]),
         )
         return with_sentences(assessment, after, sentences, encoded, worse=False)
+
+    def _unborrowed(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
+        """What the model says of a response, with that of sentences which borrow from passages about
+        something else, without these passages, where it is worse."""
+        claims, threshold, encoded = assessment.claims, model.card.threshold, record.encoded
+        if claims is None or threshold is None:
+            return assessment
+
+        def further(known: Sequence[Borrowed | None]) -> Iterator[Borrowed | None]:
+            subjects = Subjects(part.example.question, record.context.index)
+            for start, end in encoded.sentences[len(known) :]:
+                yield subjects.borrowed(encoded.response, start, end)
+
+        gone = set[int]()
+        groups: dict[frozenset[int], dict[int, Borrowed]] = {}
+        for number, one in enumerate(record.of_each("borrowed", further)):
+            if one is not None and claims.stating[number] != "nothing":
+                gone.add(one.passage)  # what follows a sentence changes nothing of it
+                if claims.probabilities[number] < threshold:
+                    groups.setdefault(frozenset(gone), {})[number] = one
+        growing = record.growing and record.growing.unborrowed
+        for passages, borrowed in groups.items():
+            other = self._supposing(part.without(passages, encoded.response), growing=growing)
+            after = model.assess(replace(other, generator=record.generator))
+            given = encoded, threshold, record.context.passages
+            assessment = without_borrowed(assessment, after, borrowed, *given)
+        return assessment
 
     def _countered(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
         """What the model says of a response, with the counter-claims of sentences that are not suspect

@@ -38,9 +38,11 @@ _CONSTANTS = (
     (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
     (r"weeks?|weekly", ((7, "7 days"),)),
     (r"double|twice|both|return|round trip|there and back|each way|couple", ((2, "2"),)),
-    (r"half", ((0.5, "0.5"),)),
+    (r"half|halves|halved", ((0.5, "0.5"),)),
 )
 """Numbers that words stand for."""
+_HALF = re.compile(r"\bhalf\b(?!(?: an)?[ -](?:hour|year|past|day|size|term|board))", re.IGNORECASE)
+"""What a passage says of half of a value that the response names."""
 _TOTAL = (
     r"in total|total(?:s|ling|led)?|altogether|together|combined|in all|sum|i\.e\.|(?:that|which) is|so"
     r"|makes?|comes? to|plus|namely"
@@ -111,6 +113,8 @@ def derivations(
     known += [operand for value in asked for operand in _known(value, index) or [_Operand(value, None)]]
     derived = list[Derivation]()
     stated_of = {one.passage for one in known}
+    if any(_HALF.search(index.texts[number]) for number in stated_of if number is not None):
+        question = f"{question} half"
     near = _distinct(
         [
             _Operand(one, place.passage)
@@ -125,6 +129,21 @@ def derivations(
         known.insert(0, _Operand(found.value, found.passage, found.value.start >= sentence[0]))
         derived.append(found)
     return tuple(one for one in derived if sentence[0] <= one.value.start)
+
+
+def restatements(response: str, sentence: tuple[int, int], index: Index) -> Iterator[Derivation]:
+    """Yield the values of a sentence (its characters) that passages have in other words only: "21 days" of
+    "three weeks"."""
+    for value in _values(response[: sentence[1]]):
+        if value.start < sentence[0] or (value.kind == "date" and value.unit):
+            continue  # "Monday" is one of the weekdays, and not the same
+        same = [(one, place.passage) for place in index.places for one in place.values if agree(value, one)]
+        if same and all(_letters(one.text) != _letters(value.text) for one, _ in same):
+            yield Derivation(value, same[0][0].text, same[0][1])
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold())).removesuffix("s")
 
 
 def _values(text: str) -> list[Value]:

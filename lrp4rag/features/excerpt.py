@@ -281,17 +281,7 @@ class LongPrompt:
             else:
                 runs.append((place.start, place.end))
         texts = [_joined(text, runs) for text, runs in zip(self.passages, pieces, strict=True)]
-        prompt, spans = _prompt_of(self.example, texts)
-        example = replace(
-            self.example,
-            passages=texts,
-            sources=(),
-            prompt=prompt,
-            spans=spans,
-            response=None,
-            labels=None,
-        )
-        return Excerpt(example, places, tuple(map(tuple, pieces)))
+        return Excerpt(with_passages(self.example, texts), places, tuple(map(tuple, pieces)))
 
 
 def _close(ranked: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
@@ -317,9 +307,9 @@ def _joined(text: str, runs: Sequence[tuple[int, int]]) -> str:
     return joined
 
 
-def _prompt_of(example: Example, texts: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
-    """Return an example's prompt with these texts for its passages, without those that have none and what
-    stands before them, such as "passage 2:"."""
+def with_passages(example: Example, texts: Sequence[str]) -> Example:
+    """Return an example's question with these texts for its passages, without a response. Its prompt is
+    without those that are empty, and what stands before them, such as "passage 2:"."""
     prompt, spans, cursor = "", list[Span](), 0
     ordered = sorted(example.spans, key=lambda span: span.start)
     in_row = opened = False  # whether the part before is a passage, and one was written
@@ -340,7 +330,16 @@ def _prompt_of(example: Example, texts: Sequence[str]) -> tuple[str, tuple[Span,
         opened = in_row
         spans.append(replace(span, start=len(prompt), end=len(prompt) + len(text)))
         prompt += text
-    return prompt + example.prompt[cursor:], tuple(spans)
+    prompt += example.prompt[cursor:]
+    return replace(
+        example,
+        passages=texts,
+        sources=(),
+        prompt=prompt,
+        spans=tuple(spans),
+        response=None,
+        labels=None,
+    )
 
 
 def _common_end(one: str, other: str) -> str:

@@ -34,6 +34,11 @@ class Growing:
         """The same of it after passages with what it derives from them."""
         return Growing()
 
+    @cached_property
+    def unborrowed(self) -> Growing:
+        """The same of it without the passages that it borrows from (see `claims.borrowed`)."""
+        return Growing()
+
     def copied(self) -> Growing:
         """Return the same response, which goes on otherwise."""
         other = Growing()

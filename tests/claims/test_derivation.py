@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.claims.derivation import derivations
+from lrp4rag.claims.derivation import derivations, restatements
 from lrp4rag.claims.index import Index
 
 PASSAGES = (
@@ -121,3 +121,41 @@ def test_one_follows_from_another_and_the_passage_of_an_operand_is_told() -> Non
     assert (found.value.text, found.passage) == ("576 euros", 0)
     assert found.words == "48 euros \u00d7 12 months"
     assert response[found.value.start : found.value.end] == "576 euros"
+
+
+@pytest.mark.parametrize(
+    ("response", "passage", "words"),
+    [
+        (
+            "That is £42.50 a year instead of £85.",
+            "The permit costs £85 a year. Electric cars pay half price.",
+            "£85",
+        ),
+        ("The fee of £1,150 is halved, to £575.", "The fee is £1,150. If it fails we charge half.", "£1,150"),
+    ],
+)
+def test_half_of_a_value_where_the_passage_says_half(response: str, passage: str, words: str) -> None:
+    (one,) = derivations(response, (0, len(response)), "", Index([passage]))
+    assert one.words == f"{words} \u00d7 0.5"
+    size = passage.replace("half price", "a half-size price").replace("charge half", "wait half an hour")
+    sentence = (0, len(response))
+    if "halved" not in response:
+        assert derivations(response, sentence, "", Index([size])) == ()
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        ("You have 21 days for it.", "three weeks"),
+        ("It is open until midday.", "noon"),
+        ("It is guaranteed for 24 months.", "Two years"),
+        ("You have three weeks for it.", None),
+        ("You have 3 weeks for it.", "three weeks"),
+        ("You have 20 days for it.", None),
+        ("It is shut on Monday.", None),  # one of the weekdays, which are no other words for it
+    ],
+)
+def test_values_in_other_words(response: str, words: str | None) -> None:
+    passage = "Books are lent for three weeks, on weekdays until noon. Two years are guaranteed."
+    found = [one.words for one in restatements(response, (0, len(response)), Index([passage]))]
+    assert found == ([] if words is None else [words])

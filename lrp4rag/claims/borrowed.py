@@ -1,0 +1,200 @@
+"""What a sentence takes from a passage about something else than what was asked: the tariff's neighbour, the
+other model. The values are all there, and are another's."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import COMPARED, Place, stems_of
+from lrp4rag.claims.value import Value, agree
+from lrp4rag.claims.verbs import finite_verbs
+from lrp4rag.claims.words import content_words
+
+SAID = 0.5
+"""The share of a clause's words and values in the sentence of the other passage, at least."""
+BEHIND = 0.1
+"""By how much less the passage that was asked about has in any sentence."""
+PARALLEL = 0.3
+"""Two passages say the same of two things where a sentence of each has so much in common, of both's words."""
+WEIGHT = 3.0
+"""Of a value, beside the rarities of words."""
+LEAST = 3
+"""Words and values of a clause, at least."""
+COMPARED_PLACES = 5
+"""Sentences of a passage whose values are compared: those that have most of the words."""
+TITLE_WORDS, FIRST_WORDS = 14, 4
+"""A first sentence, or its head, is a title up to so many words; a longer one gives first words and names."""
+MOST_PASSAGES = 100
+"""With more passages nothing is looked for: too many are about something else."""
+
+_HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
+_NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
+_DATELINE = re.compile(r"\A(?:[A-Z][\w.-]*[, ]+){0,3}\d{1,2} [A-Z][a-z]{2,8}(?: \d{4})?(?:[.:,]\s*|\Z)")
+_EACH = re.compile(r"\b(?:both|all|either|same)\b", re.IGNORECASE)
+"""What a passage says with these it says of others too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """Characters `start` to `end` of an answer rest on a sentence (`passage_start` to `passage_end`) of the
+    passage `passage`, which is about `subject` ("" where it has no title), and not about what was asked."""
+
+    start: int
+    end: int
+    passage: int
+    passage_start: int
+    passage_end: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    start: int
+    end: int
+    words: frozenset[str]
+    values: tuple[Value, ...]
+
+
+class Subjects:
+    """What the passages of a question are about."""
+
+    def __init__(self, question: str, index: Index) -> None:
+        self._index, self._question = index, stems_of(question)
+        self._names = stems_of(" ".join(_NAME.findall(question, 1)))
+        self._places: list[list[int]] = [[] for _ in index.texts]
+        for number, place in enumerate(index.places):
+            self._places[place.passage].append(number)
+
+    @cached_property
+    def _titles(self) -> list[tuple[str, frozenset[str]]]:
+        """The title of each passage, and the stems of what it names."""
+        return [_title([self._index.places[number] for number in some[:2]]) for some in self._places]
+
+    @cached_property
+    def asked(self) -> int:
+        """The passage whose title, or else whose text, has most of the question's words, by rarity."""
+        texts = [
+            frozenset[str]().union(*(self._index.places[k].stems for k in some)) for some in self._places
+        ]
+        titles = [stems for _, stems in self._titles]
+
+        def score(words: frozenset[str], among: list[frozenset[str]]) -> float:
+            return sum(math.log((len(among) + 1) / sum(word in each for each in among)) for word in words)
+
+        scores = [
+            2 * score(self._question & title, titles) + 0.5 * score(self._question & text, texts)
+            for title, text in zip(titles, texts, strict=True)
+        ]
+        return max(range(len(scores)), key=lambda k: (scores[k], -len(titles[k]), -k))
+
+    def borrowed(self, answer: str, start: int, end: int) -> Borrowed | None:
+        """Return what a sentence borrows, characters `start` to `end` of an answer."""
+        if not 1 < len(self._places) <= MOST_PASSAGES:
+            return None
+        sentence = Place(0, start, end, answer)
+        said = self._question | stems_of(answer[:end])
+        for clause in _clauses(sentence):
+            found = self._support(clause)
+            other = max(found, key=lambda k: (found[k][0], k == self.asked), default=self.asked)
+            share, number = found.get(other, (0.0, -1))
+            if other == self.asked or share < SAID or share - found.get(self.asked, (0.0, -1))[0] < BEHIND:
+                continue
+            place = self._index.places[number]
+            if self._is_of_another(other, said, place) and self._are_parallel(other):
+                return Borrowed(
+                    clause.start,
+                    clause.end,
+                    other,
+                    place.start,
+                    place.end,
+                    self._titles[other][0],
+                )
+        return None
+
+    def _support(self, clause: _Clause) -> dict[int, tuple[float, int]]:
+        """Return for each passage the highest share of a clause in a sentence of it, and the sentence."""
+        similarities = self._index.similarities(clause.words)
+        total = math.fsum(max(self._index.rarity(word), 0.1) for word in clause.words)
+        whole = total + WEIGHT * len(clause.values)
+        found: dict[int, tuple[float, int]] = {}
+        for passage, places in enumerate(self._places):
+            best = sorted(places, key=lambda number: -similarities[number])
+            for number in best[:COMPARED_PLACES]:
+                agreed = self._agreed(clause.values, number) if clause.values else 0.0
+                share = (similarities[number] * total + WEIGHT * agreed) / whole
+                if share > found.get(passage, (0.0, -1))[0]:
+                    found[passage] = share, number
+        return found
+
+    def _agreed(self, values: Iterable[Value], number: int) -> float:
+        """Return how many values a sentence has; its neighbours' count a third."""
+        own, *near = ([*self._index.places[k].values] for k in (number, *self._index.beside(number)))
+        return math.fsum(
+            1.0
+            if any(agree(value, one) for one in own)
+            else 1 / 3
+            if any(agree(value, one) for some in near for one in some)
+            else 0.0
+            for value in values
+        )
+
+    def _is_of_another(self, other: int, said: frozenset[str], place: Place) -> bool:
+        """Say whether a passage's subject differs from the one that was asked about, which `said` has, and
+        its own is not in it; and its sentence is not about both."""
+        (title, asked), (other_title, own) = self._titles[self.asked], self._titles[other]
+        named, others = (said & asked) - own, own - asked
+        if not (title and other_title):
+            named &= self._names
+        if not named and not (asked < own and asked & said):
+            return False
+        others = frozenset(word for word in others if not word.isdigit()) or others
+        return not others & said and not named & place.stems and not _EACH.search(place.text)
+
+    def _are_parallel(self, other: int) -> bool:
+        """Say whether a passage says of its subject what the one that was asked about says of its own."""
+        rarity = self._index.rarity
+
+        def sides(passage: int) -> list[frozenset[str]]:
+            places = (self._index.places[number] for number in self._places[passage])
+            return [frozenset(filter(str.isalpha, place.words)) for place in places]
+
+        return any(
+            math.fsum(map(rarity, first & second)) >= PARALLEL * math.fsum(map(rarity, first | second))
+            for first in sides(self.asked)
+            for second in sides(other)
+            if min(len(first), len(second)) > 2
+        )
+
+
+def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
+    """Return the title in the first sentence of a passage, "" where there is none, and the stems of what it
+    names. The place and date of news are none."""
+    texts = [(_DATELINE.sub("", place.text), place.is_heading) for place in places]
+    text, is_heading = next(((text, is_heading) for text, is_heading in texts if text), ("", False))
+    head = text if is_heading or len(text.split()) <= TITLE_WORDS else _first(_HEAD, text)
+    if not head:
+        return "", stems_of(" ".join([*text.split()[:FIRST_WORDS], *_NAME.findall(text)]))
+    is_sentence = not is_heading and any(finite_verbs(re.findall(r"[\w'\u2019-]+", head.lower())))
+    return "" if is_sentence else head.rstrip(".: "), stems_of(head)
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    """Return what a pattern finds at the beginning, "" for nothing or for more than `TITLE_WORDS`."""
+    match = pattern.match(text)
+    return match[0] if match and len(match[0].split()) <= TITLE_WORDS else ""
+
+
+def _clauses(sentence: Place) -> Iterator[_Clause]:
+    """Yield a sentence whole, and its clauses."""
+    values = tuple(value for value in sentence.own_values if value.kind in COMPARED and value.kind != "name")
+    spans = [(0, len(sentence.text)), *((part.start, part.end) for part in sentence.parts)]
+    for start, end in dict.fromkeys(spans):
+        words = content_words(sentence.text[start:end])
+        own = tuple(value for value in values if start <= value.start < end)
+        if len(words) + len(own) >= LEAST:
+            yield _Clause(sentence.start + start, sentence.start + end, words, own)

@@ -1,0 +1,106 @@
+"""Sentences that rest on a passage about something else than what was asked."""
+
+import pytest
+
+from lrp4rag.claims.borrowed import Borrowed, Subjects
+from lrp4rag.claims.index import Index
+
+FIXED = (
+    "Hearth Fixed 24. Leaving before the end costs an exit fee of £60. Paper bills cost £2.50 per quarter."
+)
+FLEX = "Hearth Flex. It has no minimum term, so you can leave at any time. Paper bills are free each quarter."
+BOTH = "Hearth: paying. Customers of both tariffs may pay by card in the branch on Mill Street."
+OFFICE = (
+    "Handbook, section 7: parental leave, office staff. Office employees have 16 weeks on full pay. "
+    "Leave must begin within six months of the birth or adoption."
+)
+DRIVERS = (
+    "Handbook, section 8: parental leave, driving staff. Driving employees have 12 weeks at 80% of pay. "
+    "Leave must begin within nine months of the birth or adoption."
+)
+
+
+def borrowed(question: str, passages: list[str], answer: str) -> Borrowed | None:
+    return Subjects(question, Index(passages)).borrowed(answer, 0, len(answer))
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "answer", "words", "subject"),
+    [
+        (
+            "I'm on Hearth Fixed 24. What does leaving early cost?",
+            [FIXED, FLEX],
+            "Hearth Fixed 24 has no minimum term, so you can leave at any time.",
+            "no minimum term",
+            "Hearth Flex",
+        ),
+        (  # of the words both have all, of the values one
+            "I work in the office. How much parental leave do I get?",
+            [DRIVERS, OFFICE],
+            "It has to begin within nine months of the birth or adoption.",
+            "nine months",
+            "Handbook, section 8: parental leave, driving staff",
+        ),
+    ],
+)
+def test_says_whose_words_they_are(
+    question: str, passages: list[str], answer: str, words: str, subject: str
+) -> None:
+    result = borrowed(question, passages, answer)
+    assert result is not None
+    assert words in passages[result.passage][result.passage_start : result.passage_end]
+    assert result.subject == subject
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "answer"),
+    [
+        # the passage that was asked about says it
+        (
+            "What does leaving Hearth Fixed 24 cost?",
+            [FIXED, FLEX],
+            "An exit fee of £60 applies to Hearth Fixed 24.",
+        ),
+        # it names the other one itself
+        (
+            "What does leaving Hearth Fixed 24 cost?",
+            [FIXED, FLEX],
+            "With Hearth Flex there is no minimum term, so you can leave at any time.",
+        ),
+        # the other one was asked about too
+        (
+            "Has Hearth Fixed 24 or Hearth Flex no exit fee?",
+            [FIXED, FLEX],
+            "It has no minimum term, so you can leave at any time.",
+        ),
+        # it is said of both
+        (
+            "How can I pay for Hearth Fixed 24?",
+            [FIXED, BOTH],
+            "Customers may pay by card in the branch on Mill Street.",
+        ),
+        ("What does Hearth Fixed 24 cost?", [FIXED], "There is no minimum term."),
+        ("What does Hearth Fixed 24 cost?", [FIXED, ""], "There is no minimum term."),
+        ("", [FIXED, FLEX], "There is no minimum term, so you can leave at any time."),
+        ("What does Hearth Fixed 24 cost?", [FIXED, FLEX], "Yes."),
+    ],
+)
+def test_takes_what_is_asked_about_or_named(question: str, passages: list[str], answer: str) -> None:
+    assert borrowed(question, passages, answer) is None
+
+
+def test_knows_news_by_what_follows_its_place_and_date() -> None:
+    first = "Tarnholm, 14 May. Velstrom AG reported a first-quarter profit of €412 million."
+    other = "Haverlund, 15 May. Norrblade plc reported a first-quarter profit of €388 million."
+    result = borrowed("How did Velstrom do?", [first, other], "It reported a profit of €388 million.")
+    assert result is not None
+    assert result.passage == 1
+
+
+def test_later_sentences_know_what_earlier_ones_name() -> None:
+    first = "Hearth Flex is the other tariff. "
+    answer = first + "There is no minimum term, so you can leave at any time."
+    subjects = Subjects("What does leaving Hearth Fixed 24 cost?", Index([FIXED, FLEX]))
+    assert subjects.borrowed(answer, len(first), len(answer)) is None
+    alone = answer[len(first) :]
+    assert subjects.borrowed(alone, 0, len(alone)) is not None
