@@ -769,7 +769,8 @@ class Detector:
             """Yield the counter-claims of further sentences, each with its probability where it needs one."""
             for number, sentence in enumerate(record.compared[len(known) :], start=len(known)):
                 stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-                counters = counter_claims(response, passages, sentence) if stated else ()
+                index = record.context.index
+                counters = counter_claims(response, passages, sentence, index) if stated else ()
                 yield tuple(
                     (one, None if one.is_said else self._probability(part, record, model, sentence, one))
                     for one in counters

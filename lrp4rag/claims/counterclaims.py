@@ -6,14 +6,20 @@ judges both can tell which one the passages support: that is easier than to judg
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
+from lrp4rag.claims.additions import additions, without
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.grounds import Counterpart
+from lrp4rag.claims.index import Index
 from lrp4rag.claims.lexicon import base, relation
+from lrp4rag.claims.opposites import opposites
+from lrp4rag.claims.places import Place
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.verbs import finite_verbs
 from lrp4rag.claims.words import stem, word_set
@@ -68,16 +74,40 @@ _PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
 class CounterClaim:
     """A sentence in other `words`: as the place of the passages has it that `denial` names. It `is_said`
     where a clause of theirs has all words of the clause that was turned, denied as they are there, and none
-    has those of the sentence."""
+    has those of the sentence. It is made of a "denial", of an "opposite" phrase (`claims.opposites`), or
+    without an "addition" (`claims.additions`)."""
 
     words: str
     denial: Counterpart
     is_said: bool = False
+    kind: Literal["denial", "opposite", "addition"] = "denial"
 
 
-def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> list[CounterClaim]:
+def counter_claims(
+    text: str, passages: Sequence[str], sentence: Compared, index: Index | None = None
+) -> list[CounterClaim]:
     """Return what a sentence of a text would be if it said what the passages say; those of the surest
-    denials, each wording once."""
+    denials, each wording once, and with an `index` of the passages those of opposite phrases and without
+    additions."""
+    found: dict[str, CounterClaim] = {}
+    own = text[sentence.start : sentence.end]
+    place = Place(0, sentence.start, sentence.end, text)
+    if index is not None:
+        for opposite in itertools.islice(opposites(index, place), MOST):
+            start, end = opposite.start - sentence.start, opposite.end - sentence.start
+            instead = passages[opposite.passage][opposite.passage_start : opposite.passage_end]
+            words = own[:start] + _as(own[start:end], instead) + own[end:]
+            found[words] = CounterClaim(words, opposite, kind="opposite")
+    found |= _denials(text, passages, sentence)
+    if index is not None:
+        for addition in itertools.islice(additions(index, place), MOST):
+            words = without(own, addition.start - sentence.start, addition.end - sentence.start)
+            found.setdefault(words, CounterClaim(words, addition, kind="addition"))
+    return list(found.values())
+
+
+def _denials(text: str, passages: Sequence[str], sentence: Compared) -> dict[str, CounterClaim]:
+    """Return the counter-claims of the surest denials, by their words."""
     found: dict[str, CounterClaim] = {}
     own = text[sentence.start : sentence.end]
     limits = [one.span() for one in _LIMIT.finditer(text, sentence.start, sentence.end)]
@@ -90,7 +120,7 @@ def counter_claims(text: str, passages: Sequence[str], sentence: Compared) -> li
         if turned is not None and turned[0] != own:
             words, by_sign = turned
             found.setdefault(words, CounterClaim(words, denial, by_sign and _is_said(own, words, passages)))
-    return list(found.values())
+    return found
 
 
 def _is_said(own: str, words: str, passages: Sequence[str]) -> bool:

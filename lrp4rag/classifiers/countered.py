@@ -15,6 +15,9 @@ MARGIN = 1.0
 """By how much, in log odds, a counter-claim must be the better supported one for its sentence to be
 contradicted."""
 
+OPPOSITE = 0.5
+"""What is added to the margin of an opposite phrase, which is evidence by itself."""
+
 SAID = 1.5
 """The margin of a counter-claim that the passages say in a clause of the same words."""
 
@@ -24,7 +27,9 @@ def margin(own: float, other: float | None, counter: CounterClaim) -> float | No
     probabilities; None where the other one is not known. It is `SAID` where the passages say that."""
     if counter.is_said:
         return SAID
-    return None if other is None else float(logit(own)) - float(logit(other))
+    if other is None:
+        return None
+    return float(logit(own)) - float(logit(other)) + (OPPOSITE if counter.kind == "opposite" else 0.0)
 
 
 def with_counter_claim(
