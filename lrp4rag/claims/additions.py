@@ -37,6 +37,7 @@ _CONDITION = (
 _BEGINNING = re.compile(
     rf"[,;(]?\s*\b(?:(?P<alone>{_ALONE})|(?P<wide>{_WIDE})|(?P<condition>{_CONDITION}))\b", re.IGNORECASE
 )
+_ANY_CONDITION = re.compile(rf"\b(?:{_CONDITION})\b", re.IGNORECASE)
 _END = re.compile(r"[,;:()]|\s(?:and|but|or|which|while|whereas)\s|[.!?]*\Z", re.IGNORECASE)
 
 
@@ -53,7 +54,8 @@ def additions(index: Index, sentence: Place) -> Iterator[Counterpart]:
         place, phrase = index.places[number], text[start:end]
         near = " ".join(index.places[one].text for one in (number, *index.beside(number)))
         if condition:
-            is_new = any(word not in index.standing for word in content_words(condition))
+            has_another = _ANY_CONDITION.search(place.text) is not None  # maybe the same in other words
+            is_new = not has_another and any(word not in index.standing for word in content_words(condition))
         else:
             is_new = bool(place.limits & _LIMITED) and phrase.strip(" ,;(").lower() not in near.lower()
         if is_new:

@@ -58,6 +58,7 @@ def test_a_phrase_and_the_sentence_without_it(answer: str, phrase: str, rest: st
     "answer",
     [
         "Give 20 g of alum in 10 litres of water, if the soil pH is below 5.5.",  # as a passage does
+        "Give 20 g of alum in 10 litres of water, if your garden is acid.",  # maybe in other words
         "Withdrawals are always free.",  # nothing limits them there
         "Employees get 16 weeks of leave on full pay.",
         "Always.",
