@@ -745,10 +745,10 @@ class Detector:
         gone = set[int]()
         groups: dict[frozenset[int], dict[int, Borrowed]] = {}
         for number, one in enumerate(record.of_each("borrowed", further)):
-            if one is not None and claims.stating[number] != "nothing":
+            stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
+            if one is not None and stated:
                 gone.add(one.passage)  # what follows a sentence changes nothing of it
-                if claims.probabilities[number] < threshold:
-                    groups.setdefault(frozenset(gone), {})[number] = one
+                groups.setdefault(frozenset(gone), {})[number] = one
         growing = record.growing and record.growing.unborrowed
         for passages, borrowed in groups.items():
             other = self._supposing(part.without(passages, encoded.response), growing=growing)

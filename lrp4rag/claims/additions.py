@@ -6,6 +6,7 @@ can tell whether the phrase is what the passages do not support.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -16,15 +17,18 @@ from lrp4rag.claims.words import content_words
 
 LEAST = 0.3
 """The share of a sentence's words without the phrase in the sentence of the passages that is most like it."""
+MOST = 4
+"""Phrases of a sentence that are looked at."""
 FEWEST = 2
 """Words of the sentence without the phrase, at least."""
 _LIMITED = frozenset({"exception", "only", "if", "time", "limit", "mostly"})
 _ALONE = (
-    r"always|at any time|in (?:any|every|all) cases?|without exception|unconditionally|unlimited|guaranteed"
-    r"|certain(?:ly)?|sure|as (?:long|often|much|many) as (?:you|they|he|she|one) (?:like|want|wish|please)s?"
+    r"always|at any time|in (?:any|every|all) cases?|without exception|unconditionally|unlimited"
+    r"|certainly|as (?:long|often|much|many) as (?:you|they|he|she|one) (?:like|want|wish|please)s?"
 )
 _WIDE = (
-    r"regardless|irrespective|no matter|whatever|whichever|whenever|wherever|whether|with or without|either"
+    r"regardless|irrespective|no matter|whatever|whichever|whenever|wherever|whether or not"
+    r"|with or without"
     r"|however (?:long|many|much|often|old|far|late|early|big|large|small|short)|right up (?:to|until)"
     r"|even (?:if|when|without|after|on|in|for|where)|for (?:anyone|everyone|all|everybody|anybody)"
 )
@@ -35,17 +39,18 @@ _CONDITION = (
     r"|but not|(?:but )?only (?:for|in|on|at|with|after|from|until|by|to)"
 )
 _BEGINNING = re.compile(
-    rf"[,;(]?\s*\b(?:(?P<alone>{_ALONE})|(?P<wide>{_WIDE})|(?P<condition>{_CONDITION}))\b", re.IGNORECASE
+    rf"[,;]?\s?\b(?:(?P<alone>{_ALONE})|(?P<wide>{_WIDE})|(?P<condition>{_CONDITION}))\b", re.IGNORECASE
 )
 _ANY_CONDITION = re.compile(rf"\b(?:{_CONDITION})\b", re.IGNORECASE)
-_END = re.compile(r"[,;:()]|\s(?:and|but|or|which|while|whereas)\s|[.!?]*\Z", re.IGNORECASE)
+_DENIED = re.compile(r"(?:\b(?:not|never|no|nor)|n['\u2019]t)(?:\s+\w+)?\s*\Z", re.IGNORECASE)
+_END = re.compile(r"[,;:()](?!\d)|\s(?:and|but|or|which|while|whereas)\s|[.!?]*\Z", re.IGNORECASE)
 
 
 def additions(index: Index, sentence: Place) -> Iterator[Counterpart]:
     """Yield the phrases of a sentence of a response that passages may not have; beside each the sentence of
     the passages that is most like the rest."""
     text, here = sentence.text, sentence.start
-    for start, end, condition in _phrases(text):
+    for start, end, condition in itertools.islice(_phrases(text), MOST):
         rest = content_words(f"{text[:start]} {text[end:]}")
         similarities = index.similarities(rest) if len(rest) >= FEWEST else []
         number = max(range(len(similarities)), key=similarities.__getitem__, default=None)
@@ -57,7 +62,8 @@ def additions(index: Index, sentence: Place) -> Iterator[Counterpart]:
             has_another = _ANY_CONDITION.search(place.text) is not None  # maybe the same in other words
             is_new = not has_another and any(word not in index.standing for word in content_words(condition))
         else:
-            is_new = bool(place.limits & _LIMITED) and phrase.strip(" ,;(").lower() not in near.lower()
+            said = rf"\b{re.escape(phrase.strip(' ,;'))}\b"
+            is_new = bool(place.limits & _LIMITED) and not re.search(said, near, re.IGNORECASE)
         if is_new:
             weight, there = similarities[number], (place.passage, place.start, place.end)
             yield Counterpart(here + start, here + end, *there, weight)
@@ -68,9 +74,12 @@ def _phrases(text: str) -> Iterator[tuple[int, int, str]]:
     others."""
     for match in _BEGINNING.finditer(text):
         start, end = match.span()
-        is_first = not text[:start].strip()
+        before = text[:start]
+        is_first = not before.strip()
+        if before.count("(") != before.count(")") or (not match["condition"] and _DENIED.search(before)):
+            continue
         if match["alone"] is None:
-            ending = _END.search(text, end + 1)
+            ending = _END.search(text, end)
             end = ending.start() if ending else end
             end = text.find(",", end) + 1 if is_first else end
         if end > start and not (is_first and match["alone"]):

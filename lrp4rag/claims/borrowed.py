@@ -29,12 +29,19 @@ COMPARED_PLACES = 5
 """Sentences of a passage whose values are compared: those that have most of the words."""
 TITLE_WORDS, FIRST_WORDS = 14, 4
 """A first sentence, or its head, is a title up to so many words; a longer one gives first words and names."""
+MOST_SENTENCES = 50
+"""Sentences of a passage that are compared with those of another."""
 MOST_PASSAGES = 100
 """With more passages nothing is looked for: too many are about something else."""
 
 _HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
 _NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
 _DATELINE = re.compile(r"\A(?:[A-Z][\w.-]*[, ]+){0,3}\d{1,2} [A-Z][a-z]{2,8}(?: \d{4})?(?:[.:,]\s*|\Z)")
+_OTHER = re.compile(
+    r"\b(?:an?other|others?|instead|unlike|(?:by|in) contrast|whereas|formerly|previously|alternatively)\b",
+    re.IGNORECASE,
+)
+"""By which an answer tells of something else itself."""
 _EACH = re.compile(r"\b(?:both|all|either|same)\b", re.IGNORECASE)
 """What a passage says with these it says of others too."""
 
@@ -66,6 +73,8 @@ class Subjects:
     def __init__(self, question: str, index: Index) -> None:
         self._index, self._question = index, stems_of(question)
         self._names = stems_of(" ".join(_NAME.findall(question, 1)))
+        self._said: tuple[int, frozenset[str]] = 0, self._question
+        self._parallel: dict[int, bool] = {}
         self._places: list[list[int]] = [[] for _ in index.texts]
         for number, place in enumerate(index.places):
             self._places[place.passage].append(number)
@@ -78,9 +87,7 @@ class Subjects:
     @cached_property
     def asked(self) -> int:
         """The passage whose title, or else whose text, has most of the question's words, by rarity."""
-        texts = [
-            frozenset[str]().union(*(self._index.places[k].stems for k in some)) for some in self._places
-        ]
+        texts = [self._stems(passage) for passage in range(len(self._places))]
         titles = [stems for _, stems in self._titles]
 
         def score(words: frozenset[str], among: list[frozenset[str]]) -> float:
@@ -93,11 +100,14 @@ class Subjects:
         return max(range(len(scores)), key=lambda k: (scores[k], -len(titles[k]), -k))
 
     def borrowed(self, answer: str, start: int, end: int) -> Borrowed | None:
-        """Return what a sentence borrows, characters `start` to `end` of an answer."""
+        """Return what a sentence borrows, characters `start` to `end` of an answer. The sentences of one
+        answer are asked for in their order."""
         if not 1 < len(self._places) <= MOST_PASSAGES:
             return None
         sentence = Place(0, start, end, answer)
-        said = self._question | stems_of(answer[:end])
+        before, said = self._said if self._said[0] <= start else (0, self._question)
+        said |= stems_of(answer[before:end])
+        self._said = end, said
         for clause in _clauses(sentence):
             found = self._support(clause)
             other = max(found, key=lambda k: (found[k][0], k == self.asked), default=self.asked)
@@ -105,6 +115,9 @@ class Subjects:
             if other == self.asked or share < SAID or share - found.get(self.asked, (0.0, -1))[0] < BEHIND:
                 continue
             place = self._index.places[number]
+            tells = {word.lower() for word in _OTHER.findall(answer, clause.start, clause.end)}
+            if tells - {word.lower() for word in _OTHER.findall(place.text)}:
+                continue
             if self._is_of_another(other, said, place) and self._are_parallel(other):
                 return Borrowed(
                     clause.start,
@@ -150,25 +163,35 @@ class Subjects:
         named, others = (said & asked) - own, own - asked
         if not (title and other_title):
             named &= self._names
-        if not named and not (asked < own and asked & said):
+        is_variant = asked < own and len(others) == 1 and bool(asked & said)  # "Wander" and "Wander Plus"
+        if not named and not is_variant:
             return False
         others = frozenset(word for word in others if not word.isdigit()) or others
-        return not others & said and not named & place.stems and not _EACH.search(place.text)
+        if not others or others & said or named & place.stems or _EACH.search(place.text):
+            return False
+        # Of that the passage which was asked about tells itself: "the director Tom Hart".
+        return not others <= stems_of(" ".join(_NAME.findall(self._index.texts[self.asked])))
+
+    def _stems(self, passage: int) -> frozenset[str]:
+        return frozenset[str]().union(*(self._index.places[k].stems for k in self._places[passage]))
 
     def _are_parallel(self, other: int) -> bool:
-        """Say whether a passage says of its subject what the one that was asked about says of its own."""
-        rarity = self._index.rarity
+        """Say whether a passage says of its subject what the one that was asked about says of its own. Equal
+        sentences are of one text that was cut into passages."""
+        if other not in self._parallel:
+            rarity = self._index.rarity
+            self._parallel[other] = any(
+                math.fsum(map(rarity, first & second)) >= PARALLEL * math.fsum(map(rarity, first | second))
+                for text, first in self._sides(self.asked)
+                for same, second in self._sides(other)
+                if min(len(first), len(second)) > 2 and text != same
+            )
+        return self._parallel[other]
 
-        def sides(passage: int) -> list[frozenset[str]]:
-            places = (self._index.places[number] for number in self._places[passage])
-            return [frozenset(filter(str.isalpha, place.words)) for place in places]
-
-        return any(
-            math.fsum(map(rarity, first & second)) >= PARALLEL * math.fsum(map(rarity, first | second))
-            for first in sides(self.asked)
-            for second in sides(other)
-            if min(len(first), len(second)) > 2
-        )
+    def _sides(self, passage: int) -> list[tuple[str, frozenset[str]]]:
+        """Return a passage's sentences, with their words that are no numbers."""
+        places = (self._index.places[number] for number in self._places[passage][:MOST_SENTENCES])
+        return [(place.text, frozenset(filter(str.isalpha, place.words))) for place in places]
 
 
 def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:

@@ -28,7 +28,7 @@ from lrp4rag.util.sentences import sentences_in
 LEAST = 0.3
 """How sure a denial is (see `Counterpart`) that is worth a counter-claim, at least."""
 MOST = 2
-"""Counter-claims of a sentence, at most."""
+"""Counter-claims of each kind, at most."""
 FEWEST = 3
 """Words with content that a clause has at least of which it is enough that the passages say its opposite."""
 _NOT_IN_PLACE = word_set("only every each all any both no none not nothing nobody")
@@ -97,8 +97,11 @@ def counter_claims(
             start, end = opposite.start - sentence.start, opposite.end - sentence.start
             instead = passages[opposite.passage][opposite.passage_start : opposite.passage_end]
             words = own[:start] + _as(own[start:end], instead) + own[end:]
-            found[words] = CounterClaim(words, opposite, kind="opposite")
-    found |= _denials(text, passages, sentence)
+            if words != own:
+                found[words] = CounterClaim(words, opposite, kind="opposite")
+    for words, counter in _denials(text, passages, sentence).items():
+        if counter.is_said or words not in found:
+            found[words] = counter
     if index is not None:
         for addition in itertools.islice(additions(index, place), MOST):
             words = without(own, addition.start - sentence.start, addition.end - sentence.start)

@@ -18,6 +18,7 @@ from datetime import date, timedelta
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.value import Value, agree, comparable
+from lrp4rag.claims.words import content_words
 
 KINDS = ("quantity", "time", "date")
 MOST_VALUES = 30
@@ -34,6 +35,8 @@ SMALL = 10
 EXACT, ROUNDED = 1e-4, 0.01
 """Relative differences of amounts that are the same, and of one that is rounded, at most."""
 _MINUTES, _DAY, _LARGEST = 60.0, 86400.0, 1e6
+_CALENDAR = 28 * _DAY
+"""Of units from which on they differ in length."""
 _CONSTANTS = (
     (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
     (r"weeks?|weekly", ((7, "7 days"),)),
@@ -41,7 +44,12 @@ _CONSTANTS = (
     (r"half|halves|halved", ((0.5, "0.5"),)),
 )
 """Numbers that words stand for."""
-_HALF = re.compile(r"\bhalf\b(?!(?: an)?[ -](?:hour|year|past|day|size|term|board))", re.IGNORECASE)
+_PRICE = "price|fare|fee|rate|cost|charge|amount|sum|premium|rent|deposit|contribution"
+_HALF = re.compile(
+    rf"\bhalf[ -]?(?:{_PRICE})s?\b|\bhalf (?:of )?(?:the|that|this|its|their) (?:{_PRICE})s?\b"
+    r"|\b(?:pays?|paid|charged?|costs?|get|at|by|is|are) half\b(?![ -](?:an|a|past)\b)",
+    re.IGNORECASE,
+)
 """What a passage says of half of a value that the response names."""
 _TOTAL = (
     r"in total|total(?:s|ling|led)?|altogether|together|combined|in all|sum|i\.e\.|(?:that|which) is|so"
@@ -61,6 +69,8 @@ def _words(pattern: str) -> re.Pattern[str]:
 _TELLS_SUM, _TELLS_DIFFERENCE = _words(_TOTAL), _words(f"{_APART}|so|(?:that|which) is")
 _TELLS_PRODUCT = _words(f"{_TOTAL}|times|each|per|every|apiece")
 _OF_MONTH = re.compile(r"\b(?:(?:a|per|each|every) month|monthly)\b", re.IGNORECASE)
+_EACH = re.compile(r"\s*(?:an?|per|each|every|/)\s*(night|day|week|month|year|hour|minute)\b", re.IGNORECASE)
+_COMPARED = _words("dearer|cheaper|more|less|fewer|longer|shorter|extra|difference|saves?|saving")
 _SHARED = _words("split|shared?|divided|equally")
 _LESS = _words("off|discount(?:ed)?|reduc\\w+|rebate|cheaper|less|minus|deduct\\w*")
 _MORE = _words("plus|surcharge|extra|additional|increas\\w+|rais\\w+|more|vat|tax(?:es)?")
@@ -85,11 +95,13 @@ class Derivation:
 @dataclass(frozen=True, slots=True)
 class _Operand:
     """A known value, and the passage that has it, or one that it was derived from; None where only the
-    question has it. `is_stated` tells that the sentence itself has it."""
+    question has it. `is_stated` tells that the sentence itself has it; `rate` is what it is had each, such as
+    "day"."""
 
     value: Value
     passage: int | None
     is_stated: bool = False
+    rate: str = ""
 
 
 _Result = tuple[str, tuple[_Operand, ...]]
@@ -117,7 +129,7 @@ def derivations(
         question = f"{question} half"
     near = _distinct(
         [
-            _Operand(one, place.passage)
+            _Operand(one, place.passage, rate=_rate(index.texts[place.passage], one))
             for place in index.places
             if place.passage in stated_of
             for one in place.values
@@ -131,19 +143,36 @@ def derivations(
     return tuple(one for one in derived if sentence[0] <= one.value.start)
 
 
+def _rate(text: str, value: Value) -> str:
+    """Return of what a passage says that a value is had each: "day" of "9 euros a day"; "" for none."""
+    found = _EACH.match(text, value.end)
+    return found[1].lower() if found else ""
+
+
 def restatements(response: str, sentence: tuple[int, int], index: Index) -> Iterator[Derivation]:
-    """Yield the values of a sentence (its characters) that passages have in other words only: "21 days" of
-    "three weeks"."""
+    """Yield the values of a sentence (its characters) that passages have in other units or words only: "21
+    days" of "three weeks", "midday" of "noon"."""
     for value in _values(response[: sentence[1]]):
-        if value.start < sentence[0] or (value.kind == "date" and value.unit):
-            continue  # "Monday" is one of the weekdays, and not the same
-        same = [(one, place.passage) for place in index.places for one in place.values if agree(value, one)]
-        if same and all(_letters(one.text) != _letters(value.text) for one, _ in same):
-            yield Derivation(value, same[0][0].text, same[0][1])
+        if value.start >= sentence[0]:
+            same = [
+                (number, one)
+                for number, place in enumerate(index.places)
+                for one in place.values
+                if agree(value, one)
+            ]
+            if same and all(_is_in_other_words(value, one) for _, one in same):
+                likeness = index.similarities(content_words(response[slice(*sentence)]))
+                number, one = max(same, key=lambda each: likeness[each[0]])
+                yield Derivation(value, one.text, index.places[number].passage)
 
 
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold())).removesuffix("s")
+def _is_in_other_words(value: Value, other: Value) -> bool:
+    if value.kind == "quantity":
+        first, second = value.precision.factor, other.precision.factor
+        # A month is not 30 days.
+        return first != second and (first < _CALENDAR) == (second < _CALENDAR) and _is(value, other.amount)
+    letters = ("".join(filter(str.isalnum, one.text.casefold())) for one in (value, other))
+    return value.key == other.key and len(set(letters)) == 2
 
 
 def _values(text: str) -> list[Value]:
@@ -213,8 +242,9 @@ def _ways(
             yield from _products(value, known, own, constants)
         yield from _percentages(value, known, own)
         yield from _between(value, known, own)
-        if value.unit not in ("", "second", "%") and value.precision.digits >= FEWEST_DIGITS:
+        if value.unit not in ("", "second", "%"):
             yield from _counted(value, near, known, constants)
+            yield from _compared(value, near, known, own)
 
 
 def _sums(value: Value, known: Sequence[_Operand], own: str, question: str) -> Iterator[_Result]:
@@ -267,14 +297,29 @@ def _products(
 def _counted(
     value: Value, near: Sequence[_Operand], known: Sequence[_Operand], constants: Sequence[_Count]
 ) -> Iterator[_Result]:
-    """Times a count that is stated, or that of months in a year, of what only a passage has."""
-    some = constants if value.precision.digits > FEWEST_DIGITS else ()
-    counts = [*_counts(value, known), *some]
+    """Times a count that is stated, or that of months in a year, of what only a passage has. Few digits are
+    enough where the passage has it each day, and days are counted."""
+    digits = value.precision.digits
     for factor in (one for one in near if comparable(value, one.value)):
-        for number, words, counted in counts:
-            if _is(value, factor.value.amount * number):
+        for number, words, counted in (*_counts(value, known), *constants):
+            is_rate = bool(factor.rate) and factor.rate in words.lower()
+            is_long = digits >= FEWEST_DIGITS and (counted is not None or digits > FEWEST_DIGITS)
+            if (is_rate or is_long) and _is(value, factor.value.amount * number):
                 used = (factor,) if counted is None else (factor, counted)
                 yield f"{factor.value.text} \u00d7 {words}", used
+
+
+def _compared(
+    value: Value, near: Sequence[_Operand], known: Sequence[_Operand], own: str
+) -> Iterator[_Result]:
+    """By how much what only a passage has is more or less than what is stated."""
+    if not _COMPARED.search(own) or value.precision.digits < 2:
+        return
+    for one in (one for one in known if comparable(value, one.value) and one.passage is not None):
+        for other in (other for other in near if other.passage == one.passage):
+            if comparable(value, other.value) and _is(value, abs(other.value.amount - one.value.amount)):
+                larger, smaller = sorted((one, other), key=lambda each: -each.value.amount)
+                yield f"{larger.value.text} - {smaller.value.text}", (one, other)
 
 
 def _counts(value: Value, known: Sequence[_Operand]) -> Iterator[_Count]:

@@ -32,8 +32,10 @@ def without_borrowed(
     after = replace(after, claims=replace(after.claims, probabilities=probabilities))
     assessment = with_sentences(assessment, after, numbers, encoded, worse=True)
     suspect = [one for number, one in borrowed.items() if probabilities[number] >= threshold]
-    starts = {encoded.sentences[number][0] for number in numbers if probabilities[number] >= threshold}
-    others = (one for one in assessment.differences if one.start not in starts)
+    spans = [encoded.sentences[number] for number in numbers if probabilities[number] >= threshold]
+    others = (
+        one for one in assessment.differences if not any(start <= one.start < end for start, end in spans)
+    )
     named = (_difference(one, passages) for one in suspect)
     return replace(assessment, differences=tuple(sorted((*others, *named), key=lambda one: one.start)))
 

@@ -62,6 +62,8 @@ def test_a_phrase_and_the_sentence_without_it(answer: str, phrase: str, rest: st
         "Withdrawals are always free.",  # nothing limits them there
         "Employees get 16 weeks of leave on full pay.",
         "Always.",
+        "Tickets can not always be changed free.",
+        "Bottles (always open) may be opened in the hall.",
         "Whenever you like, the king comes.",  # no passage is like the rest
     ],
 )
@@ -82,3 +84,8 @@ def test_what_passages_have_or_do_not_limit_is_none(answer: str) -> None:
 def test_signs_around_it_go_too(sentence: str, phrase: str, rest: str) -> None:
     start = sentence.index(phrase)
     assert without(sentence, start, start + len(phrase)) == rest
+
+
+def test_numbers_are_not_cut() -> None:
+    answer = "Withdrawals are free if more than 1,000 euros lie there at 9:30 am."
+    assert [rest for _, rest in found(answer)] == ["Withdrawals are free."]

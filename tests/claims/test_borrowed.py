@@ -79,6 +79,28 @@ def test_says_whose_words_they_are(
             [FIXED, BOTH],
             "Customers may pay by card in the branch on Mill Street.",
         ),
+        # the passages are of one text, or the one tells of the other
+        (
+            "Who was Ada Lovelace?",
+            [
+                "Ada Lovelace was a mathematician. In London she met Babbage.",
+                "In London she met Babbage. Her notes contain a program.",
+            ],
+            "Her notes contain a program.",
+        ),
+        (
+            "Where was the director of Blue River born?",
+            [
+                "Blue River\nBlue River is a 2012 film by the director Tom Hart.",
+                "Tom Hart\nTom Hart is a film director who was born in Kent in 1970.",
+            ],
+            "The director was born in Kent in 1970.",
+        ),
+        (  # what it says itself to be of another
+            "What does leaving Hearth Fixed 24 cost?",
+            [FIXED, FLEX],
+            "Another tariff has no minimum term, so you can leave at any time.",
+        ),
         ("What does Hearth Fixed 24 cost?", [FIXED], "There is no minimum term."),
         ("What does Hearth Fixed 24 cost?", [FIXED, ""], "There is no minimum term."),
         ("", [FIXED, FLEX], "There is no minimum term, so you can leave at any time."),

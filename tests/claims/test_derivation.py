@@ -150,12 +150,38 @@ def test_half_of_a_value_where_the_passage_says_half(response: str, passage: str
         ("It is open until midday.", "noon"),
         ("It is guaranteed for 24 months.", "Two years"),
         ("You have three weeks for it.", None),
-        ("You have 3 weeks for it.", "three weeks"),
+        ("You have 3 weeks for it.", None),
+        ("It took 30 days.", None),  # a month may have 31
+        ("It was 3 May 2023.", None),  # the passage does not know the day
         ("You have 20 days for it.", None),
         ("It is shut on Monday.", None),  # one of the weekdays, which are no other words for it
     ],
 )
 def test_values_in_other_words(response: str, words: str | None) -> None:
-    passage = "Books are lent for three weeks, on weekdays until noon. Two years are guaranteed."
+    passage = (
+        "Books are lent for three weeks, on weekdays until noon. Two years are guaranteed. "
+        "It took one month, in May 2023."
+    )
     found = [one.words for one in restatements(response, (0, len(response)), Index([passage]))]
     assert found == ([] if words is None else [words])
+
+
+@pytest.mark.parametrize(
+    ("response", "question", "words"),
+    [
+        (
+            "A suitcase is 34 euros, and you owe 36 euros of fees.",
+            "What do I pay for four days?",
+            "9 euros \u00d7 four days",
+        ),
+        ("The suitcase is 34 euros; at the counter it is 21 euros dearer.", "", "55 euros - 34 euros"),
+        ("A suitcase is 34 euros, and you owe 36 euros of fees.", "What do I pay for four cars?", None),
+        ("The suitcase is 34 euros, a bag 21 euros.", "", None),
+    ],
+)
+def test_what_only_a_passage_has_each_day_or_beside_it(
+    response: str, question: str, words: str | None
+) -> None:
+    passage = "Drivers pay 9 euros a day. A suitcase costs 34 euros, and 55 euros at the counter."
+    found = derivations(response, (0, len(response)), question, Index([passage]))
+    assert [one.words for one in found] == ([] if words is None else [words])

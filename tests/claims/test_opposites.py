@@ -66,3 +66,8 @@ def test_a_sentence_that_has_both_says_neither() -> None:
 def test_what_another_sentence_says_too_is_no_opposite() -> None:
     passages = ("Dogs are allowed on the terrace.", "Dogs are banned from the terrace in summer.")
     assert pairs("Dogs are banned from the terrace.", passages) == []
+
+
+def test_two_denials_are_none() -> None:
+    passages = ("Data may not be shared without consent of the user.",)
+    assert pairs("Data may be shared with consent of the user.", passages) == []
