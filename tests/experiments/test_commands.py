@@ -13,6 +13,7 @@ from tests.experiments.systems.stand_ins import WordVectors
 from tests.experiments.systems.tiny import save_tiny_encoder
 from tests.experiments.tokens.stored import stored
 from tests.training.labelled import examples, write_jsonl
+from tests.training.quick import few_steps
 from tests.training.stored import store_of
 
 
@@ -61,14 +62,15 @@ def test_localisation_prints_a_table_of_each_generator_and_writes_the_record(
 ) -> None:
     out = tmp_path / "record.json"
     options = ["--store", signals, "--block", "likelihood", "--bootstrap", 20]
-    result = run("localise", *options, "--out", out)
+    with few_steps():
+        result = run("localise", *options, "--out", out)
+        again = run("localise", *options, "--generator", "g1", "--generator", "g2", "--json")
     for words in ("g1: 40 responses, 20 hallucinated", "g2", "token classifier", "flag everything", "AUROC"):
         assert words in result.stdout
     record = json.loads(out.read_text())
     assert list(record["settings"]["blocks"]) == ["likelihood"]
     assert record["generators"]["g2"]["lines"]["flag everything"]["spans"]["recall"][0] == 1
-    same = json.loads(run("localise", *options, "--generator", "g1", "--generator", "g2", "--json").stdout)
-    assert same == record
+    assert json.loads(again.stdout) == record
 
 
 def test_localisation_names_what_is_missing(run, signals: Path, tmp_path: Path) -> None:

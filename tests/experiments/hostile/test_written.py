@@ -72,7 +72,7 @@ def unlike(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @pytest.mark.usefixtures("_no_figures")
-@pytest.mark.parametrize("names", four(IN_PAGES))
+@pytest.mark.parametrize("names", four(IN_PAGES)[::3])
 def test_the_page_of_a_study(names: tuple[str, ...], tmp_path: Path) -> None:
     costs = {"R_response": 2.0, "fast": 3.0, "segments": 4.0, "full": 9.0}
 
@@ -89,7 +89,7 @@ def test_the_page_of_a_study(names: tuple[str, ...], tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_figures")
-@pytest.mark.parametrize("names", four(IN_PAGES))
+@pytest.mark.parametrize("names", four(IN_PAGES)[::3])
 def test_the_page_of_a_comparison(names: tuple[str, ...], tmp_path: Path) -> None:
     def page(called: tuple[str, ...], command: str) -> str:
         found = recorded(Comparison, "compare", dict(zip(GENERATORS, called, strict=True)))
@@ -123,7 +123,7 @@ def texts_of(row: list[str]) -> list[str]:
 
 
 @pytest.mark.usefixtures("_no_figures")
-@pytest.mark.parametrize("name", IN_PAGES)
+@pytest.mark.parametrize("name", IN_PAGES[::4])
 def test_the_page_of_a_reproduction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "extractions", lambda context: [context.rows.store.configuration.composite])
 

@@ -27,6 +27,7 @@ from experiments.systems.scoring import PartScores
 from experiments.systems.simple import LENGTH
 from experiments.tokens.trials import Trial
 from lrp4rag.classifiers import ensemble
+from lrp4rag.training import token_folds
 from lrp4rag.training.controls import one_number
 from lrp4rag.training.folds import ONCE
 from lrp4rag.training.localisation import ALL
@@ -79,6 +80,7 @@ def small():
         trials = {DETECTOR: Trial(("relevance", "state")), FAST: Trial(("relevance",))}
         patch.setattr(folds, "TRIALS", trials)
         patch.setattr(ensemble, "EPOCHS", 2)
+        patch.setattr(token_folds, "FOLDS", 3)
         yield
 
 
