@@ -284,6 +284,15 @@ def denied(answer: str, passages: Sequence[str], place: Counterpart) -> Contradi
     return Contradiction(start, end, text, instead, place.passage, first, last, margin=None)
 
 
+def added(answer: str, passages: Sequence[str], place: Counterpart) -> Contradiction:
+    """Name a phrase that a sentence added, and the sentence of the passages that is without it."""
+    text = answer[place.start : place.end]
+    start = place.start + len(text) - len(text.lstrip(AROUND))
+    there = place.passage, place.passage_start, place.passage_end
+    instead = passages[place.passage][place.passage_start : place.passage_end]
+    return Contradiction(start, place.end, answer[start : place.end], instead, *there, margin=None)
+
+
 def with_clauses(
     known: Iterable[Contradiction], clauses: Iterable[Contradiction]
 ) -> tuple[Contradiction, ...]:

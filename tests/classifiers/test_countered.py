@@ -59,6 +59,17 @@ def test_what_the_passages_say_in_the_same_words_needs_no_margin() -> None:
     assert len(found.contradictions) == 1
 
 
+def test_of_what_was_added_the_phrase_is_named() -> None:
+    response = "Bags travel free. Dogs are allowed, whatever their size. The train leaves at noon."
+    start, end = response.index(", whatever"), response.index(". The train")
+    counter = CounterClaim("Dogs are allowed.", Counterpart(start, end, 0, 0, 42, 0.5), kind="addition")
+    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, PASSAGES)
+    (one,) = found.contradictions
+    assert (one.text, one.instead) == ("whatever their size", PASSAGES[0])
+    assert found.probability is not None
+    assert found.probability > THRESHOLD
+
+
 def test_what_is_more_suspect_and_what_was_named_stays() -> None:
     named = Contradiction(0, 4, "Bags", "bag", 1, 0, 4, 1.0)
     found = countered(assessment(0.2, 0.6, 0.95, known=(named,)), 0.3)
