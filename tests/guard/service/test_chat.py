@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from random import Random
 from typing import Any
 
@@ -178,8 +179,9 @@ def test_what_the_upstream_refuses_is_told(start, script: Script, status: int, e
             assert "too long" not in reply.text, "its words are not passed on"
 
 
-def test_an_upstream_that_is_not_there(start, caplog) -> None:
+def test_an_upstream_that_is_not_there(start, caplog, monkeypatch) -> None:
     """The operator is told too, once."""
+    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)  # a server in this process sets it
     with start(upstream="http://127.0.0.1:9/v1") as client:
         assert client.post(ROUTE, json=asked(stream=True)).status_code == 502
         assert client.get("/readyz").status_code == 502
