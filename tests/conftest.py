@@ -85,6 +85,14 @@ def readers_are_left_as_they_were() -> Iterator[None]:
         assert not any(HOOK in part.__dict__ for part in reader.model.modules())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def processor_without_bfloat16() -> Iterator[None]:
+    """Tests compare numbers, which are not those of a processor that computes bfloat16."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torch.cpu.get_capabilities", dict, raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def default_reader(hash_cache: Path) -> Iterator[Reader]:
     """The real default reader; tests that need it are skipped without its file.
@@ -122,8 +130,6 @@ def default_reader(hash_cache: Path) -> Iterator[Reader]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lrp4rag.reader.reader.load_whole", load)
-        # Tests compare numbers, which are not those of a processor that computes bfloat16.
-        patch.setattr("torch.cpu.get_capabilities", dict, raising=False)
         yield load_reader(DEFAULT_READER, device="cpu")
 
 
