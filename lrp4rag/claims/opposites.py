@@ -1,4 +1,8 @@
-"""Phrases that say opposite things in other words: "free of charge" and "have to be paid for"."""
+"""Phrases that say opposite things in other words: "free of charge" and "have to be paid for".
+
+`claims.poles` has more of them, single words too, of which detectors learned how much they tell: a change
+there needs training. These are few enough to make a counter-claim of.
+"""
 
 from __future__ import annotations
 
