@@ -9,16 +9,14 @@ from unittest.mock import patch
 import click
 
 from benchmarks import command
+from benchmarks.answers import detector_of, kind_of, some_answers
 from benchmarks.command import Report, benchmark, count, table
 from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.index import Index
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
-from lrp4rag.training.sets import load_set
 from lrp4rag.util.progress import track
 from lrp4rag.util.sentences import sentences_in
-
-RIGHT = "right"
 
 
 @lru_cache(maxsize=1)
@@ -29,7 +27,7 @@ def subjects_of(question: str, passages: tuple[str, ...]) -> Subjects:
 def borrows(example: Example) -> bool:
     """Say whether a sentence of its response does, by the texts."""
     subjects, response = subjects_of(example.question, tuple(example.passages)), example.response or ""
-    return any(subjects.borrowed(response, *sentence) for sentence in sentences_in(response))
+    return any(subjects.borrowed(response, sentences_in(response)))
 
 
 def is_flagged(detector: Detector, example: Example) -> bool | None:
@@ -52,14 +50,10 @@ def main(data: str, every: int, reader: str, dtype: str) -> Report:
       python -m benchmarks.borrowed --dtype bfloat16
       python -m benchmarks.borrowed --data answers.jsonl --reader none
     """
-    examples = load_set(data)
-    chosen = set(list(dict.fromkeys(one.source for one in examples))[::every])
-    examples = [one for one in examples if one.source in chosen and one.response]
-    kinds = [next((str(one.kind) for one in example.labels or ()), RIGHT) for example in examples]
+    examples = [one for one in some_answers(data, every) if one.response]
+    kinds = list(map(kind_of, examples))
     answers, borrowing, flagged, alone = Counter(kinds), Counter[str](), Counter[str](), Counter[str]()
-    options = {} if reader == "none" else {"dtype": dtype, "truncation": "passages"}
-    detector = Detector.load(reader=None if reader == "none" else reader, **options)  # type: ignore[arg-type]
-    with detector:
+    with detector_of(reader, dtype) as detector:
         for kind, example in zip(kinds, track(examples, len(examples), "answers"), strict=True):
             if not borrows(example):
                 continue

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import click
 
 from benchmarks import command
+from benchmarks.answers import detector_of, kind_of, some_answers
 from benchmarks.command import Report, benchmark, count, listed, table
 from lrp4rag import judge
 from lrp4rag.claims.counterclaims import CounterClaim
@@ -17,10 +18,7 @@ from lrp4rag.classifiers.countered import margin
 from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.example import Example
 from lrp4rag.judge import Detector
-from lrp4rag.training.sets import load_set
 from lrp4rag.util.progress import track
-
-RIGHT = "right"
 
 
 def margins_of(detector: Detector, example: Example) -> list[float] | None:
@@ -59,16 +57,11 @@ def main(data: str, every: int, margins: tuple[float, ...], reader: str, dtype: 
       python -m benchmarks.counterclaims
       python -m benchmarks.counterclaims --data answers.jsonl --every 1
     """
-    examples = load_set(data)
-    sources = dict.fromkeys(one.source for one in examples)
-    chosen = set(list(sources)[::every])
-    examples = [one for one in examples if one.source in chosen]
-    options = {} if reader == "none" else {"dtype": dtype, "truncation": "passages"}
-    detector = Detector.load(reader=None if reader == "none" else reader, **options)  # type: ignore[arg-type]
+    examples, detector = some_answers(data, every), detector_of(reader, dtype)
     answers, asked, flagged = Counter[str](), Counter[str](), defaultdict[float, Counter[str]](Counter)
     with detector:
         for example in track(examples, len(examples), "answers"):
-            kind = next((str(one.kind) for one in example.labels or ()), RIGHT)
+            kind = kind_of(example)
             found = margins_of(detector, example)
             answers[kind] += 1
             asked[kind] += bool(found)

@@ -681,10 +681,7 @@ class Detector:
         supposing = part.supposing(record.encoded) if self.plain else None
         if supposing is not None:
             encoded, sentences = supposing
-            growing = record.growing and record.growing.supposing
-            after = model.assess(
-                replace(self._supposing(encoded, growing=growing), generator=record.generator)
-            )
+            after = self._after(encoded, record, model, "supposing")
             assessment = with_sentences(assessment, after, sentences, record.encoded, worse=True)
         if self.plain:
             assessment = self._derived(part, record, model, assessment)
@@ -695,6 +692,11 @@ class Detector:
             contradictions=part.placed(assessment.contradictions),
             differences=part.placed(assessment.differences),
         )
+
+    def _after(self, encoded: Encoded, record: Record, model: Model, prompt: str) -> Assessment:
+        """What the model says of a response that was read as `record`, after another prompt."""
+        growing = record.growing and record.growing.after(prompt)
+        return model.assess(replace(self._supposing(encoded, growing=growing), generator=record.generator))
 
     def _derived(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
         """What the model says of a response, with that of suspect sentences after passages that also say what
@@ -718,8 +720,7 @@ class Detector:
             other = part.saying(chain.from_iterable(derived.values()), encoded.response)
         except WindowError:
             return assessment
-        growing = record.growing and record.growing.derived
-        after = model.assess(replace(self._supposing(other, growing=growing), generator=record.generator))
+        after = self._after(other, record, model, "derived")
         lengths = [len(passage) for passage in record.context.passages]
         after = replace(
             after,
@@ -739,8 +740,7 @@ class Detector:
 
         def further(known: Sequence[Borrowed | None]) -> Iterator[Borrowed | None]:
             subjects = Subjects(part.example.question, record.context.index)
-            for start, end in encoded.sentences[len(known) :]:
-                yield subjects.borrowed(encoded.response, start, end)
+            return subjects.borrowed(encoded.response, encoded.sentences[len(known) :])
 
         gone = set[int]()
         groups: dict[frozenset[int], dict[int, Borrowed]] = {}
@@ -749,10 +749,8 @@ class Detector:
             if one is not None and stated:
                 gone.add(one.passage)  # what follows a sentence changes nothing of it
                 groups.setdefault(frozenset(gone), {})[number] = one
-        growing = record.growing and record.growing.unborrowed
         for passages, borrowed in groups.items():
-            other = self._supposing(part.without(passages, encoded.response), growing=growing)
-            after = model.assess(replace(other, generator=record.generator))
+            after = self._after(part.without(passages, encoded.response), record, model, "unborrowed")
             given = encoded, threshold, record.context.passages
             assessment = without_borrowed(assessment, after, borrowed, *given)
         return assessment
@@ -761,7 +759,7 @@ class Detector:
         """What the model says of a response, with the counter-claims of sentences that are not suspect
         without."""
         claims, threshold = assessment.claims, model.card.threshold
-        response, passages = record.encoded.response, record.context.passages
+        response, passages, index = record.encoded.response, record.context.passages, record.context.index
         if claims is None or threshold is None or record.growing is None:
             return assessment
 
@@ -769,7 +767,6 @@ class Detector:
             """Yield the counter-claims of further sentences, each with its probability where it needs one."""
             for number, sentence in enumerate(record.compared[len(known) :], start=len(known)):
                 stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-                index = record.context.index
                 counters = counter_claims(response, passages, sentence, index) if stated else ()
                 yield tuple(
                     (one, None if one.is_said else self._probability(part, record, model, sentence, one))

@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
+from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.places import COMPARED, Place, stems_of
 from lrp4rag.claims.value import Value, agree
@@ -73,7 +75,6 @@ class Subjects:
     def __init__(self, question: str, index: Index) -> None:
         self._index, self._question = index, stems_of(question)
         self._names = stems_of(" ".join(_NAME.findall(question, 1)))
-        self._said: tuple[int, frozenset[str]] = 0, self._question
         self._parallel: dict[int, bool] = {}
         self._places: list[list[int]] = [[] for _ in index.texts]
         for number, place in enumerate(index.places):
@@ -99,15 +100,16 @@ class Subjects:
         ]
         return max(range(len(scores)), key=lambda k: (scores[k], -len(titles[k]), -k))
 
-    def borrowed(self, answer: str, start: int, end: int) -> Borrowed | None:
-        """Return what a sentence borrows, characters `start` to `end` of an answer. The sentences of one
-        answer are asked for in their order."""
-        if not 1 < len(self._places) <= MOST_PASSAGES:
-            return None
-        sentence = Place(0, start, end, answer)
-        before, said = self._said if self._said[0] <= start else (0, self._question)
-        said |= stems_of(answer[before:end])
-        self._said = end, said
+    def borrowed(self, answer: str, sentences: Iterable[Span]) -> Iterator[Borrowed | None]:
+        """Yield for each of some sentences of an answer, in their order, what it borrows."""
+        said, before = self._question, 0
+        for start, end in sentences:
+            said, before = said | stems_of(answer[before:end]), end
+            is_compared = 1 < len(self._places) <= MOST_PASSAGES
+            yield self._borrowed(Place(0, start, end, answer), said) if is_compared else None
+
+    def _borrowed(self, sentence: Place, said: frozenset[str]) -> Borrowed | None:
+        """Return what a sentence borrows, where the question, it and those before it have `said` so much."""
         for clause in _clauses(sentence):
             found = self._support(clause)
             other = max(found, key=lambda k: (found[k][0], k == self.asked), default=self.asked)
@@ -115,7 +117,7 @@ class Subjects:
             if other == self.asked or share < SAID or share - found.get(self.asked, (0.0, -1))[0] < BEHIND:
                 continue
             place = self._index.places[number]
-            tells = {word.lower() for word in _OTHER.findall(answer, clause.start, clause.end)}
+            tells = {word.lower() for word in _OTHER.findall(sentence.source, clause.start, clause.end)}
             if tells - {word.lower() for word in _OTHER.findall(place.text)}:
                 continue
             if self._is_of_another(other, said, place) and self._are_parallel(other):
@@ -132,7 +134,7 @@ class Subjects:
     def _support(self, clause: _Clause) -> dict[int, tuple[float, int]]:
         """Return for each passage the highest share of a clause in a sentence of it, and the sentence."""
         similarities = self._index.similarities(clause.words)
-        total = math.fsum(max(self._index.rarity(word), 0.1) for word in clause.words)
+        total = math.fsum(self._index.weights(clause.words).values())
         whole = total + WEIGHT * len(clause.values)
         found: dict[int, tuple[float, int]] = {}
         for passage, places in enumerate(self._places):
@@ -182,8 +184,7 @@ class Subjects:
             rarity = self._index.rarity
             self._parallel[other] = any(
                 math.fsum(map(rarity, first & second)) >= PARALLEL * math.fsum(map(rarity, first | second))
-                for text, first in self._sides(self.asked)
-                for same, second in self._sides(other)
+                for (text, first), (same, second) in product(self._sides(self.asked), self._sides(other))
                 if min(len(first), len(second)) > 2 and text != same
             )
         return self._parallel[other]
@@ -199,17 +200,12 @@ def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
     names. The place and date of news are none."""
     texts = [(_DATELINE.sub("", place.text), place.is_heading) for place in places]
     text, is_heading = next(((text, is_heading) for text, is_heading in texts if text), ("", False))
-    head = text if is_heading or len(text.split()) <= TITLE_WORDS else _first(_HEAD, text)
-    if not head:
+    match = None if is_heading or len(text.split()) <= TITLE_WORDS else _HEAD.match(text)
+    head = match[0] if match else text
+    if not is_heading and len(head.split()) > TITLE_WORDS:
         return "", stems_of(" ".join([*text.split()[:FIRST_WORDS], *_NAME.findall(text)]))
     is_sentence = not is_heading and any(finite_verbs(re.findall(r"[\w'\u2019-]+", head.lower())))
     return "" if is_sentence else head.rstrip(".: "), stems_of(head)
-
-
-def _first(pattern: re.Pattern[str], text: str) -> str:
-    """Return what a pattern finds at the beginning, "" for nothing or for more than `TITLE_WORDS`."""
-    match = pattern.match(text)
-    return match[0] if match and len(match[0].split()) <= TITLE_WORDS else ""
 
 
 def _clauses(sentence: Place) -> Iterator[_Clause]:

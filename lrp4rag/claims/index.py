@@ -53,10 +53,14 @@ class Index(Lookup):
         """Inverse document frequency over sentences; highest for a word that no passage has."""
         return self.idf(len(self.standing.get(word, ())))
 
+    def weights(self, words: Iterable[str]) -> dict[str, float]:
+        """Return the rarities of words, of which none counts for nothing."""
+        return {word: max(self.rarity(word), 0.1) for word in words}
+
     def similarities(self, words: Iterable[str]) -> list[float]:
         """Return the proportion of the content words that each place has, 0 to 1, weighted by rarity; its
         neighbours count half. The order of the words, which sets do not have, makes no difference."""
-        wanted = {word: max(self.rarity(word), 0.1) for word in words}
+        wanted = self.weights(words)
         total, similarities = math.fsum(wanted.values()), [0.0] * len(self.places)
         parts = defaultdict[int, list[float]](list)
         for word, weight in wanted.items():

@@ -138,7 +138,7 @@ def _nearest(
 ) -> tuple[float, Place, tuple[int, int]] | None:
     """Return how many of the words a clause of the passages has, by rarity, its sentence, and the characters
     of its pole; None where it is not the opposite one."""
-    weights = {word: max(index.rarity(word), 0.1) for word in words}
+    weights = index.weights(words)
     similarities, best, same = index.similarities(words), (0.0, 0, 0, (0, 0)), 0.0
     for number in sorted(range(len(similarities)), key=lambda one: -similarities[one])[:MOST_PLACES]:
         place = index.places[number]

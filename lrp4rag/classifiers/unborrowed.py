@@ -31,12 +31,12 @@ def without_borrowed(
     probabilities[numbers] = expit(logit(probabilities[numbers]) + BORROWING)
     after = replace(after, claims=replace(after.claims, probabilities=probabilities))
     assessment = with_sentences(assessment, after, numbers, encoded, worse=True)
-    suspect = [one for number, one in borrowed.items() if probabilities[number] >= threshold]
-    spans = [encoded.sentences[number] for number in numbers if probabilities[number] >= threshold]
+    suspect = {number: one for number, one in borrowed.items() if probabilities[number] >= threshold}
+    spans = [encoded.sentences[number] for number in suspect]
     others = (
         one for one in assessment.differences if not any(start <= one.start < end for start, end in spans)
     )
-    named = (_difference(one, passages) for one in suspect)
+    named = (_difference(one, passages) for one in suspect.values())
     return replace(assessment, differences=tuple(sorted((*others, *named), key=lambda one: one.start)))
 
 

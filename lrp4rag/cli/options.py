@@ -293,9 +293,7 @@ def _dtype(default: str) -> Decorator:
     )
 
 
-DTYPE = _dtype("float32")
 _READER = {
-    "dtype": DTYPE,
     "chat-template": advanced(
         "--chat-template/--no-chat-template",
         default=None,
@@ -325,14 +323,14 @@ def reader_options(
     A verdict's default `dtype` is the device's fastest ("auto"); what is stored or shown as numbers is in
     float32.
     """
-    options = _READER | {"dtype": _dtype(dtype)}
+    options: dict[str, Decorator] = {"dtype": _dtype(dtype), **_READER}
     more = (option if name in shown else hidden(option) for name, option in options.items())
     return gathered(ReaderChoice, "reader", *_model("The model that replays the response"), *more)
 
 
 def model_options(what: str = "The model") -> list[Decorator]:
     """Return the options of a model alone, for a `ReaderChoice`."""
-    return [*_model(what), hidden(DTYPE)]
+    return [*_model(what), hidden(_dtype("float32"))]
 
 
 def _model(what: str) -> list[Decorator]:

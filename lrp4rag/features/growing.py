@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 from lrp4rag.reader.encoding import Encoded
@@ -23,21 +22,11 @@ class Growing:
         self._encoded: Encoded | None = None
         self._context: object = None
         self._results: dict[str, list[Any]] = {}
+        self._after: dict[str, Growing] = {}
 
-    @cached_property
-    def supposing(self) -> Growing:
-        """The same of the response after another question (see `Premise`)."""
-        return Growing()
-
-    @cached_property
-    def derived(self) -> Growing:
-        """The same of it after passages with what it derives from them."""
-        return Growing()
-
-    @cached_property
-    def unborrowed(self) -> Growing:
-        """The same of it without the passages that it borrows from (see `claims.borrowed`)."""
-        return Growing()
+    def after(self, prompt: str) -> Growing:
+        """Return the same of the response after another prompt, by what is other in it."""
+        return self._after.setdefault(prompt, Growing())
 
     def copied(self) -> Growing:
         """Return the same response, which goes on otherwise."""

@@ -21,7 +21,8 @@ DRIVERS = (
 
 
 def borrowed(question: str, passages: list[str], answer: str) -> Borrowed | None:
-    return Subjects(question, Index(passages)).borrowed(answer, 0, len(answer))
+    (result,) = Subjects(question, Index(passages)).borrowed(answer, [(0, len(answer))])
+    return result
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,7 @@ def test_later_sentences_know_what_earlier_ones_name() -> None:
     first = "Hearth Flex is the other tariff. "
     answer = first + "There is no minimum term, so you can leave at any time."
     subjects = Subjects("What does leaving Hearth Fixed 24 cost?", Index([FIXED, FLEX]))
-    assert subjects.borrowed(answer, len(first), len(answer)) is None
+    assert [*subjects.borrowed(answer, [(len(first), len(answer))])] == [None]
     alone = answer[len(first) :]
-    assert subjects.borrowed(alone, 0, len(alone)) is not None
+    (result,) = subjects.borrowed(alone, [(0, len(alone))])
+    assert result is not None
