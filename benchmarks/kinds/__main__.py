@@ -13,6 +13,7 @@ from benchmarks import command
 from benchmarks.command import SETTINGS, as_json, exit_codes
 from benchmarks.elsewhere.sets import PAIRS, SETS, read_pairs
 from benchmarks.harness import silence
+from benchmarks.kinds.folds import Learned, fit_folds, judge_folds
 from benchmarks.kinds.judging import (
     EVIDENCE,
     MINIMAL,
@@ -84,6 +85,33 @@ def judge(data: Path, out: Path, detector: str, dtype: str, limit: int | None) -
         )
         for name, cases in sets.items():
             judge_cases(judging, name, cases, raw / f"{name}.jsonl")
+
+
+@main.command()
+@click.option("--store", required=True, type=_FOLDER, help="What `lrp4rag train` of the bundled one kept.")
+@click.option("--ragtruth", required=True, type=click.Path(path_type=Path), help="RAGTruth's folder.")
+@click.option("--detectors", required=True, type=_FOLDER, help="Folder for the detectors of the folds.")
+@click.option("--out", required=True, type=_FOLDER, help=f"Folder of the page; scores are in its {RAW}/.")
+@command.dtype
+@command.count("--every", 1, "Of everyday's questions, the first, and each so-many-th after it.")
+@command.count("--edits-every", 1, "The same, of those whose passages are edited.")
+@command.count("--jobs", 2, "Processes that fit detectors.")
+def held(
+    store: Path,
+    ragtruth: Path,
+    detectors: Path,
+    out: Path,
+    dtype: str,
+    every: int,
+    edits_every: int,
+    jobs: int,
+) -> None:
+    """Judge the set everyday, each question by a detector that did not learn from it. A run that was killed
+    resumes."""
+    with exit_codes():
+        (out / RAW).mkdir(parents=True, exist_ok=True)
+        fit_folds(Learned.of(store, ragtruth, jobs), detectors, jobs)
+        judge_folds(detectors, out / RAW, dtype, every, edits_every)
 
 
 @main.command()

@@ -6,7 +6,8 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import takewhile
@@ -31,6 +32,7 @@ from lrp4rag.util.files import write_atomically
 from lrp4rag.util.progress import track
 
 MINIMAL, EVIDENCE, EVERYDAY, RAGTRUTH = "pairs", "evidence", "everyday", "ragtruth"
+HELD, HELD_EDITS = "held-out", "held-out-edits"
 """Sets of scores."""
 FAITHFUL, ORIGINAL, UNAFFECTED = "faithful", "original", "unaffected"
 """Kinds of right answers: to passages as they were, and where an edit touches what they do not say."""
@@ -134,22 +136,27 @@ def has_value_of(twin: str, response: str, value: Contradiction) -> bool:
 
 
 def cases_of_evidence(path: Path, items: Sequence[Item]) -> list[Case]:
-    """Both faithful answers of each question, to its passages and to these with each edit. The right value is
-    what was edited.
-
-    Raises `InputError` naming the line for an edit of what is not there.
-    """
+    """Both faithful answers of each question, to its passages and to these with each edit; see
+    `edited_cases`."""
     answers: dict[str, dict[str, Example]] = defaultdict(dict)
     for item in items:
         if item.kind.startswith(FAITHFUL):
             answers[item.example.source][item.kind] = item.example
+    return edited_cases(path, answers)
+
+
+def edited_cases(path: Path, answers: Mapping[str, Mapping[str, Example]]) -> list[Case]:
+    """Faithful answers, by question and name, to the passages as they are and with each edit of the file. The
+    right value is what was edited.
+
+    Raises `InputError` naming the line for an edit of what is not there.
+    """
     cases = list[Case]()
     for line, row in read_rows(path, EditedQuestion):
-        for example in answers[row.base].values():  # of a question beyond the limit there are none
-            cases.append(Case(example, ORIGINAL, None, lambda _: False))
+        own = answers.get(row.base, {})  # none of a question beyond a limit
+        cases += [Case(example, ORIGINAL, None, lambda _: False) for example in own.values()]
         for edit in row.edits:
-            for name, example in answers[row.base].items():
-                cases.append(_edited(example, name, edit, path, line))
+            cases += [_edited(example, name, edit, path, line) for name, example in own.items()]
     return cases
 
 
@@ -183,8 +190,15 @@ def _shared(first: str, second: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
-def judge_cases(detector: Detector, name: str, cases: Sequence[Case], path: Path) -> None:
-    """Judge the cases that a raw file lacks, prompt by prompt, and add their scores to it."""
+def judge_cases(
+    detector: Detector,
+    name: str,
+    cases: Sequence[Case],
+    path: Path,
+    beside: Callable[[str], AbstractContextManager[None]] = nullcontext,
+) -> None:
+    """Judge the cases that a raw file lacks, prompt by prompt, and add their scores to it; each `beside` what
+    its source needs."""
     scores = [score for _, score in read_rows(path, Score)] if path.exists() else []
     present = {score.id for score in scores}
     prompts: dict[str, list[Case]] = defaultdict(list)
@@ -194,7 +208,8 @@ def judge_cases(detector: Detector, name: str, cases: Sequence[Case], path: Path
     with detector:
         for group in track(prompts.values(), len(prompts), name):
             start = time.perf_counter()
-            verdicts = detector.judge_many([case.example for case in group], evidence=False)
+            with beside(str(group[0].example.source)):
+                verdicts = detector.judge_many([case.example for case in group], evidence=False)
             seconds = (time.perf_counter() - start) / len(group)
             pairs = zip(group, verdicts, strict=True)
             threshold = detector.card.threshold

@@ -22,6 +22,8 @@ from benchmarks.kinds.judging import (
     EVERYDAY,
     EVIDENCE,
     HARMLESS,
+    HELD,
+    HELD_EDITS,
     MINIMAL,
     ORIGINAL,
     RAGTRUTH,
@@ -61,6 +63,8 @@ VALUES = {"number", "name", "date or unit"}
 LABELS = {
     MINIMAL: "Minimal pairs",
     EVIDENCE: "Edited passages",
+    HELD: "Everyday, held out",
+    HELD_EDITS: "Everyday, passages edited, held out",
     EVERYDAY: "Everyday, out of fold",
     RAGTRUTH: "RAGTruth, out of fold",
 }
@@ -344,6 +348,7 @@ def write(out: Path) -> dict[str, Any]:
         within=WITHIN,
         setup=f"{RAW}/{SETUP}",
         ours=OURS,
+        held=HELD,
         controls=CONTROLS,
     )
     record: dict[str, Any] = rounded(to_json({"kind": KIND, "rate": RATE, "setup": about, "sets": sets}))

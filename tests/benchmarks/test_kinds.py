@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +18,7 @@ from click.testing import CliRunner
 
 from benchmarks.elsewhere.judging import LENGTH, OURS
 from benchmarks.elsewhere.sets import PAIRS, read_pairs
+from benchmarks.kinds import folds
 from benchmarks.kinds.__main__ import main
 from benchmarks.kinds.judging import (
     EVERYDAY,
@@ -28,12 +32,20 @@ from benchmarks.kinds.judging import (
     write_scores,
 )
 from benchmarks.kinds.page import ALL, WITHIN, flagged_at, measure, write
+from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.example import Example, Label
+from lrp4rag.features.plain import PlainTable
 from lrp4rag.judge import Detector
+from lrp4rag.reader.comparer import Comparer
+from lrp4rag.training import token_folds
+from lrp4rag.training.corpus import Corpus
+from lrp4rag.training.token_folds import cross_validate_tokens
+from lrp4rag.training.tokens import tokens_of
 from lrp4rag.util.errors import InputError
 from tests.benchmarks.test_elsewhere import StandIn, pairs_of
 from tests.benchmarks.test_elsewhere import write as write_sets
+from tests.training.stored import stored
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -284,6 +296,68 @@ def test_a_page_needs_scores_each_set_once(tmp_path: Path) -> None:
     result = run("page", "--out", tmp_path)
     assert result.exit_code == 2
     assert "a.jsonl has scores of the set pairs too" in result.stderr
+
+
+@pytest.fixture
+def learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> folds.Learned:
+    """Thirty stored responses, in three folds of two inner ones."""
+    monkeypatch.setattr(folds, "ONCE", replace(folds.ONCE, folds=3))
+    monkeypatch.setattr(token_folds, "FOLDS", 2)
+    rows = stored(tmp_path / "store", 30)
+    blocks = {"plain": PlainTable(("likelihoods",), ())}
+    return folds.Learned(Corpus.of(rows.examples), rows, tokens_of(rows, blocks), blocks)
+
+
+def test_a_fold_s_detector_is_that_of_cross_validation(learned: folds.Learned, tmp_path: Path) -> None:
+    out = tmp_path / "detectors"
+    folds.fit_folds(learned, out, jobs=1)
+    held = [set(json.loads(path.read_text())) for path in sorted(out.glob(f"*/{folds.SOURCES}"))]
+    assert len(held) == 3
+    assert sorted(chain(*held)) == sorted(set(learned.tokens.groups.tolist()))
+    expected = cross_validate_tokens(learned.tokens, folds.ONCE).outcome.probabilities[0]
+    records = list(learned.rows.readings())
+    for number, sources in enumerate(held):
+        model = Model.load(out / str(number))
+        rows = [row for row, source in enumerate(learned.tokens.groups) if source in sources]
+        assert model.card.rows == len(records) - len(rows)
+        np.testing.assert_allclose(
+            model.predict_proba([records[row] for row in rows]), expected[rows], rtol=1e-5
+        )
+    again = replace(learned, blocks={})  # nothing is fitted again
+    folds.fit_folds(again, out, jobs=1)
+
+
+def test_questions_are_judged_by_those_who_did_not_learn_from_them(
+    tmp_path: Path, detector: Contradicting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparer = SimpleNamespace(networks=(0, 1), _learned={"everyday-a01": 0, "everyday-a02": 1})
+    loaded, asked = list[str](), set[tuple[str, str, tuple[int, ...]]]()
+    judge_many = detector.judge_many
+
+    def load(folder: Path, **_: Any) -> Contradicting:
+        loaded.append(folder.name)
+        return detector
+
+    def judge(examples: Sequence[Example], **options: Any) -> Any:
+        asked.add((loaded[-1], str(examples[0].source), Comparer._asked(comparer, None)))  # type: ignore[arg-type]
+        return judge_many(examples, **options)
+
+    monkeypatch.setattr(Detector, "load", load)
+    monkeypatch.setattr(detector, "judge_many", judge)
+    for number, source in enumerate(("everyday-a01", "everyday-a02")):
+        path = tmp_path / "detectors" / str(number) / folds.SOURCES
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps([source]))
+    (tmp_path / "raw").mkdir()
+    folds.judge_folds(tmp_path / "detectors", tmp_path / "raw", "float32", every=1, edits_every=1)
+    assert asked == {("0", "everyday-a01", (1,)), ("1", "everyday-a02", (0,))}
+    scores = scores_of(tmp_path / "raw" / f"{folds.HELD}.jsonl")
+    edits = scores_of(tmp_path / "raw" / f"{folds.HELD_EDITS}.jsonl")
+    assert {row["source"] for row in (*scores.values(), *edits.values())} == {"everyday-a01", "everyday-a02"}
+    assert all((row["twin"] in scores) for row in scores.values() if row["label"])
+    kinds = Counter(row["kind"] for row in edits.values() if row["source"] == "everyday-a01")
+    assert kinds.pop("original") > 1
+    assert set(kinds.values()) == {1}
 
 
 @pytest.mark.parametrize("folder", sorted(RESULTS.glob("kinds")), ids=lambda folder: folder.name)
