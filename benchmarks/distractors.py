@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -21,6 +22,7 @@ from benchmarks.cells import Cell, Cells
 from benchmarks.command import Report, benchmark, count, gigabytes, listed, table
 from benchmarks.elsewhere.sets import read_pairs
 from benchmarks.harness import apart, peak_of, silence
+from benchmarks.kinds.folds import SOURCES, asking_others
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.claims.stating import stating
@@ -28,9 +30,22 @@ from lrp4rag.data import load_examples
 from lrp4rag.example import Example, first_sources
 from lrp4rag.judge import Detector, ExplainedVerdict
 from lrp4rag.training.metrics import intervals
-from lrp4rag.training.sets import EVERYDAY
+from lrp4rag.training.sets import EVERYDAY, load_set, set_path
 from lrp4rag.util.progress import track
 from lrp4rag.util.sentences import sentences_of
+
+Beside = Callable[[str], AbstractContextManager[None]]
+
+
+def examples_of(data: str, held: Path) -> tuple[list[Example], Beside]:
+    """Return labelled responses, question by question, and what judges those of a source. Where there is a
+    file `held` beside a detector, they are those of its sources, which its comparer did not learn from."""
+    pairs = Path(data).is_file() and str(set_path(data)) == data
+    examples = [item.example for item in read_pairs(Path(data))] if pairs else load_set(data)
+    if not held.exists():
+        return examples, lambda _: nullcontext()
+    sources = set(json.loads(held.read_text()))
+    return [one for one in examples if one.source in sources], asking_others
 
 
 class Mixture:
@@ -125,7 +140,7 @@ def measured(cells: Sequence[Cell], threshold: float) -> dict[str, Any]:
 
 
 @benchmark
-@click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Minimal pairs.")
+@click.option("--data", required=True, help="Minimal pairs, or labelled examples.")
 @click.option(
     "--passages",
     type=click.Path(exists=True),
@@ -151,12 +166,15 @@ def main(
 ) -> Report:
     """Labelled responses beside their own passages, and among passages of other questions.
 
+    The detector of a fold (`benchmarks.kinds held`) judges the questions that it did not learn from.
+
     \b
     Examples:
       python -m benchmarks.distractors --data pairs.jsonl --dtype bfloat16 --cache out/distractors.json
       python -m benchmarks.distractors --data pairs.jsonl --limit 2 --counts 0,16 --no-peaks    a quick look
+      python -m benchmarks.distractors --data everyday --detector FOLDS/0 --limit 20 --dtype bfloat16
     """
-    examples = [item.example for item in read_pairs(Path(data))]
+    examples, beside = examples_of(data, Path(name) / SOURCES)
     further = (text for one in load_examples(passages or EVERYDAY) for text in one.passages)
     mixture = Mixture(examples, further, seed)
     chosen = first_sources((one.source for one in examples), limit)
@@ -169,7 +187,8 @@ def main(
     with detector:
         for group, number in track(groups, len(groups), "questions and counts"):
             missing = [one for one in group if f"{number} {one.id}" not in cells]
-            cells.add({f"{number} {one.id}": judged(detector, one, mixture, number) for one in missing})
+            with beside(str(group[0].source)):
+                cells.add({f"{number} {one.id}": judged(detector, one, mixture, number) for one in missing})
     rows = []
     for number in counts:
         row = measured([cells[f"{number} {one.id}"] for one in examples], detector.card.threshold)

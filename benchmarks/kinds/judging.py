@@ -195,7 +195,7 @@ def judge_cases(
     name: str,
     cases: Sequence[Case],
     path: Path,
-    beside: Callable[[str], AbstractContextManager[None]] = nullcontext,
+    beside: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> None:
     """Judge the cases that a raw file lacks, prompt by prompt, and add their scores to it; each `beside` what
     its source needs."""

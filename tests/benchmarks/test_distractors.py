@@ -74,6 +74,18 @@ def test_answers_are_judged_among_passages_of_other_questions(
     assert run(*arguments, "--json")["answers"] == found["answers"]
 
 
+def test_a_fold_s_detector_judges_what_it_did_not_learn_from(data: Path, tmp_path: Path) -> None:
+    every, beside = distractors.examples_of(str(data), tmp_path / "none")
+    assert len({one.source for one in every}) == 2
+    held = tmp_path / "sources.json"
+    held.write_text(json.dumps([every[-1].source]))
+    some, beside = distractors.examples_of(str(data), held)
+    assert {one.source for one in some} == {every[-1].source}
+    assert beside is distractors.asking_others
+    everyday, _ = distractors.examples_of("everyday", tmp_path / "none")
+    assert len({one.source for one in everyday}) == 550
+
+
 def test_the_passages_of_a_question_keep_their_order_and_others_are_not_its_own(data: Path) -> None:
     read = [item.example for item in distractors.read_pairs(data)]
     mixture = distractors.Mixture(read, ["Other one.", "Other two.", "Other three."], seed=1)
