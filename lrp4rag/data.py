@@ -118,13 +118,10 @@ class _RagTruthSource(BaseModel):
     prompt: str
 
 
-class _RagTruthLabel(BaseModel):
-    model_config = ConfigDict(strict=True)
+class _RagTruthLabel(LabelRow):
+    model_config = ConfigDict(extra="ignore")
 
-    start: int
-    end: int
-    label_type: str = ""
-    implicit_true: bool = False
+    kind: str = Field(default="", alias="label_type")
 
 
 class _RagTruthResponse(BaseModel):
@@ -306,10 +303,7 @@ def load_ragtruth(folder: Path, *, task: str | None = None, split: str | None = 
             "passages": passages,
             "prompt": source.prompt,
             "response": response.response,
-            "labels": tuple(
-                Label(label.start, label.end, label.label_type, label.implicit_true)
-                for label in response.labels
-            ),
+            "labels": tuple(Label(**vars(label)) for label in response.labels),
             "id": response.id,
             "source": response.source_id,
             "generator": response.model,

@@ -1,5 +1,4 @@
-"""`generate`: a response with its relevance, token by token. Generate a response, with the relevance of each
-token.
+"""`generate`: a response with its relevance, token by token.
 
 The tangents of the prompt's segments are in the key/value cache, so each token comes with its relevance at
 once; see `lrp4rag.lrp.stream`.

@@ -11,51 +11,49 @@ from typing import Literal
 
 from lrp4rag.util.text import inside_sign
 
-_DATE_WORDS = """
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DATES = _words("""
 january february march april may june july august september october november december januar februar märz
 mai juni juli oktober dezember monday tuesday wednesday thursday friday saturday sunday jan feb mar apr jun
 jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun
-"""
-_DATES = frozenset(_DATE_WORDS.split())
-_NEVER_ENDS_WORDS = """
+""")
+_NEVER_ENDS = _words("""
 mr mrs ms mx messrs mme mmes mlle dr drs prof profs rev fr hr hrn sra srta dra lt sgt cpl capt cmdr maj brig
 adm supt insp gov sen rep pres hon amb atty approx incl excl inkl exkl zzgl bzw ggf vgl cf vs viz e.g i.e eg
 z.b d.h u.a s.o ca c
-"""
-_NEVER_ENDS = frozenset(_NEVER_ENDS_WORDS.split())
-_PARTS_OF_NAMES = frozenset(("st", "ste", "ft", "mt", "mts", "sr", "gen", "col"))
+""")
+_PARTS_OF_NAMES = _words("st ste ft mt mts sr gen col")
 """Before a name, or the end of a sentence: "St. Ives", "on Main St. It is"."""
-_STREETS = frozenset(("ave", "rd", "blvd", "ln", "hwy"))
-_MAY_END_WORDS = """
+_STREETS = _words("ave rd blvd ln hwy")
+_MAY_END = _words("""
 jr inc ltd co corp bros llc plc gmbh ag dept univ assn inst intl natl al etc usw pl sq bldg apt op ed eds
 trans est
-"""
-_MAY_END = _PARTS_OF_NAMES | _STREETS | _DATES | frozenset(_MAY_END_WORDS.split())
+""")
+_MAY_END |= _PARTS_OF_NAMES | _STREETS | _DATES
 """The end of a sentence where a word follows that opens sentences."""
-_BEFORE_NUMBERS_WORDS = """
+_BEFORE_NUMBERS = _words("""
 max min avg est no nos nr num vol vols fig figs eq eqs p pp ch chap chs sec sect art arts par para abs tab
 app appx ed v ver ref pt tel ext op cl ex ser ann kap bd hs seq st str tr resp temp
-"""
-_BEFORE_NUMBERS = (
-    _NEVER_ENDS | frozenset(_BEFORE_NUMBERS_WORDS.split()) | {word for word in _DATES if len(word) < 6}
-)
-_WITHIN_WORDS = "misc orig prev gest geb hist lit mwst ust tax"
-_WITHIN = _BEFORE_NUMBERS | _MAY_END | frozenset(_WITHIN_WORDS.split())
+""")
+_BEFORE_NUMBERS |= _NEVER_ENDS | {word for word in _DATES if len(word) < 6}
+_WITHIN = _BEFORE_NUMBERS | _MAY_END | _words("misc orig prev gest geb hist lit mwst ust tax")
 """Words that end in a full stop before a small letter."""
-_ORDINAL_BEFORE_WORDS = "der den dem des das im vom zum zur beim jeder jeden"
-_ORDINAL_BEFORE = frozenset(_ORDINAL_BEFORE_WORDS.split())
+_ORDINAL_BEFORE = _words("der den dem des das im vom zum zur beim jeder jeden")
 """Words of German before an ordinal number, "der 2. Stock", that no English sentence has there."""
-_OPENERS_WORDS = """
+_OPENERS = _words("""
 he she it they we you i the a an this that these those there here in on at for from by with as if when while
 after before but and or so however then also its his her their our your my what who which where why how no
 not yes all some many most each every both another such please note see once since until although because
 during under over between next finally first second third meanwhile moreover furthermore therefore thus
 instead otherwise today now later nobody nothing only use do to er sie es wir ihr der die das ein eine
-"""
-_OPENERS = frozenset(_OPENERS_WORDS.split())
+""")
 """Words that open sentences, and names seldom."""
 _ACRONYM = re.compile(r"[^\W\d_]{1,3}(?:\.[^\W\d_]{1,3})+")
-_HALF_OF_DAY = frozenset(("a.m", "p.m"))
+_HALF_OF_DAY = _words("a.m p.m")
 _UNIT = re.compile(r"[^\W\d_]{1,4}(?:/[^\W\d_]{1,4})?|[ap]\.m")
 _ROMAN = re.compile(r"[IVX]{1,6}")
 
