@@ -7,12 +7,10 @@ all trials that read the block; stacking them and deciding is quick.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from experiments.cache import Cache
@@ -33,6 +31,7 @@ from lrp4rag.training.token_folds import (
     joined,
 )
 from lrp4rag.training.tokens import Tokens, key_of_block, tokens_on_disk
+from lrp4rag.util.processes import one_thread
 
 T = TypeVar("T")
 VERSION = 3
@@ -162,14 +161,3 @@ def _decided(key: Key, tokens: Tokens, split: Split, scores: ByBlock) -> FoldRes
 
 def _out_of_fold(key: Key, tokens: Tokens, split: Split, scores: ByBlock) -> NDArray[np.float64]:
     return fit_stacker(tokens, split.train, {name: one.outside for name, one in scores.items()}).probabilities
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """For fitting networks: they are small, and processes share the cores better than threads do."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lrp4rag.reader.reader import DTYPES, fastest_dtype
 from lrp4rag.training.store import discard
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.processes import one_thread
 from lrp4rag.util.progress import track
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
@@ -38,7 +40,7 @@ def entailments_of(examples: Sequence[Example], folder: Path, jobs: int = 1) -> 
     found = [_kept(path, chunk) for path, chunk in zip(paths, chunks, strict=True)]
     missing = [number for number, one in enumerate(found) if one is None]
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    tasks = (delayed(_alone)(number, chunks[number], paths[number]) for number in missing)
+    tasks = (delayed(_compared)(number, chunks[number], paths[number]) for number in missing)
     for number in track(pool(tasks), len(missing), "comparing claims"):
         found[number] = _kept(paths[number], chunks[number])
     if any(one is None for one in found):
@@ -57,16 +59,7 @@ def _key(chunk: Sequence[Example], digest: str) -> str:
     return json_hash([FEATURE_VERSION, str(_dtype()), digest, texts])[:32]
 
 
-def _alone(number: int, chunk: Sequence[Example], path: Path) -> int:
-    """Compare some responses by one thread, beside other processes."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _compared(number, chunk, path)
-    finally:
-        torch.set_num_threads(threads)
-
-
+@one_thread()
 def _compared(number: int, chunk: Sequence[Example], path: Path) -> int:
     """Compare the sentences of some responses, write what came out, and return the chunk's number."""
     comparer, entailed, counts = bundled_comparer(_dtype()), list[Entailment](), list[int]()
@@ -94,19 +87,12 @@ def _kept(path: Path, chunk: Sequence[Example]) -> Entailments | None:
     except InputError:
         discard(path)
         return None
+    if len(arrays["counts"]) != len(chunk):
+        return None
     ends = np.cumsum(arrays["lengths"])
     words, spans = _parts(arrays["words"], ends), _parts(arrays["spans"], ends)
-    all_of = [
-        Entailment(classes, of, word)
-        for classes, of, word in zip(arrays["classes"], spans, words, strict=True)
-    ]
-    firsts = np.cumsum(arrays["counts"]) - arrays["counts"]
-    if len(firsts) != len(chunk):
-        return None
-    return [
-        tuple(all_of[first : first + count])
-        for first, count in zip(firsts.tolist(), arrays["counts"].tolist(), strict=True)
-    ]
+    entailments = (Entailment(*one) for one in zip(arrays["classes"], spans, words, strict=True))
+    return [tuple(islice(entailments, count)) for count in arrays["counts"].tolist()]
 
 
 def _parts(array: NDArray[Any], ends: NDArray[np.intp]) -> list[NDArray[Any]]:

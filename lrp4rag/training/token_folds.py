@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.special import expit, logit
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -51,6 +50,7 @@ from lrp4rag.training.tokens import Tokens
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.processes import one_thread
 from lrp4rag.util.progress import track
 from lrp4rag.util.tensors import read_tensors, write_tensors
 
@@ -374,7 +374,7 @@ def score_folds(
     scores = {place: _kept(path) for place, path in places.items()}
     missing = [place for place, scored in scores.items() if scored is None]
     tasks = (
-        delayed(_one_thread)(k, name, tokens.select({name} - EVERY_FAULT.keys()), folds[k], protocol.seed)
+        delayed(_scored)(k, name, tokens.select({name} - EVERY_FAULT.keys()), folds[k], protocol.seed)
         for k, name in missing
     )
     # Without memory maps: a killed run would leave their files behind.
@@ -398,14 +398,6 @@ def _kept(path: Path | None) -> BlockScores | None:
         return None
 
 
-def _one_thread(
-    fold: int, name: str, tokens: Tokens, split: Split, seed: int
-) -> tuple[int, str, BlockScores]:
-    """Score in one thread: networks are small, and processes share the cores better than threads do."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            return fold, name, block_scores(tokens, name, split, seed)
-    finally:
-        torch.set_num_threads(threads)
+def _scored(fold: int, name: str, tokens: Tokens, split: Split, seed: int) -> tuple[int, str, BlockScores]:
+    with one_thread(), threadpool_limits(1):
+        return fold, name, block_scores(tokens, name, split, seed)

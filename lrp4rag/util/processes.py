@@ -6,9 +6,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, TypeVar
 
@@ -101,6 +102,19 @@ def _start(
         _worker = create(worker=numbers.get())
     except Exception as error:  # raised by a task: else the process would seem to have died
         _failure = error
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: what is small is shared better by processes than by threads."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _run(task: Any) -> Any:
