@@ -95,9 +95,7 @@ class RowTable:
     def rows(self) -> FaultRows:
         """Return all of them; columns are sorted by name."""
         names = sorted(self.columns)
-        order = np.empty(len(names), dtype=np.intp)
-        for number, name in enumerate(names):
-            order[self.columns[name]] = number
+        order = np.argsort([self.columns[name] for name in names])
         table = np.zeros((len(self.cells), len(names)), dtype=np.float32)
         for row, (numbers, values) in zip(table, self.cells, strict=True):
             row[order[numbers]] = values

@@ -140,10 +140,8 @@ def figures(
     wrong, sources = np.array([one.wrong for one in pairs]), np.array([one.source for one in pairs])
     kinds = np.array([one.kind for one in pairs])
     model, bundled = own["unsupported"], others["unsupported"]
-    after, flagged = (
-        np.zeros(len(pairs)),
-        {name: np.zeros(len(pairs), bool) for name in ("model", "the comparer")},
-    )
+    after = np.zeros(len(pairs))
+    flagged = {name: np.zeros(len(pairs), bool) for name in ("model", "the comparer")}
     for train, test in grouped_folds(wrong, sources, FOLDS, 0):
         some = [pairs[k] for k in train]
         scales = fit_scales(

@@ -24,7 +24,9 @@ from lrp4rag.training.pairs.corrupt import (
     harmless_twin,
     labelled,
     refused,
+    renamed,
     reworded,
+    with_passages,
 )
 from lrp4rag.training.pairs.edit import Draft
 from lrp4rag.util.errors import InputError
@@ -145,12 +147,7 @@ def variants(
         random = Random(f"{seed}/{source}")
         others = [one for one in random.sample(lenders, min(8, len(lenders))) if one.source != source]
         for variant in _of_source(own, others, common, shapes, random):
-            name, number = variant.id, 1
-            while name in taken:
-                number += 1
-                name = f"{variant.id}~{number}"
-            taken.add(name)
-            yield replace(variant, id=name)
+            yield renamed(variant, taken)
 
 
 def _of_source(
@@ -223,14 +220,8 @@ def reshaped(example: Example, others: Sequence[Example], random: Random) -> Exa
             half = len(parts) // 2
             halves = [". ".join(parts[:half]) + ".", ". ".join(parts[half:])]
             passages[number : number + 1] = halves
-    return replace(
-        example,
-        question=example.question if example.question.strip() else "What do the passages say?",
-        passages=tuple(dict.fromkeys(passage for passage in passages if passage.strip())),
-        prompt="",
-        spans=(),
-        template=random.choice(PROMPTS),
-    )
+    given = dict.fromkeys(passage for passage in passages if passage.strip())
+    return with_passages(example, given, random.choice(PROMPTS))
 
 
 def _refuses(example: Example) -> bool:

@@ -29,30 +29,27 @@ class Load(Protocol):
     def __call__(self, *, worker: int) -> Reader: ...
 
 
-@dataclass(frozen=True)
 class _Filling:
     """Fills the parts of a store, group by group."""
 
-    extractor: Extractor
-    parts: Sequence[str]
+    def __init__(
+        self,
+        load: Load,
+        store: Store,
+        parts: Sequence[str],
+        max_memory: int | None,
+        fillers: Mapping[str, Filler],
+        *,
+        worker: int = 0,
+    ) -> None:
+        self._extractor = Extractor(load(worker=worker), store, max_memory=max_memory, fillers=fillers)
+        self._parts = parts
 
     def run(self, group: Group) -> Failures:
-        return self.extractor.run(group, self.parts)
+        return self._extractor.run(group, self._parts)
 
     def close(self) -> None:
-        self.extractor.close()
-
-
-def _filling(
-    load: Load,
-    store: Store,
-    parts: Sequence[str],
-    max_memory: int | None,
-    fillers: Mapping[str, Filler],
-    *,
-    worker: int = 0,
-) -> _Filling:
-    return _Filling(Extractor(load(worker=worker), store, max_memory=max_memory, fillers=fillers), parts)
+        self._extractor.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ def extract(
         many = 1 if load is None else min(workers, len(groups))
         load_there = load if load is not None and many > 1 else lambda *, worker: reader
         share = max_memory if max_memory is None else max_memory // max(many, 1)
-        create = partial(_filling, load_there, store, parts, share, fillers)
+        create = partial(_Filling, load_there, store, parts, share, fillers)
         with closing(map_tasks(groups, create, many)) as done:
             for number, failures in done:
                 yield groups[number], failures
@@ -116,7 +113,9 @@ def fill(
     by_path = {store.path(example): example for example in examples}
     looking = track(by_path.values(), len(by_path), "looking at what is there")
     missing = [example for example in looking if not is_complete(store, example, parts)]
-    results = track(_one_by_one(run(groups_of(missing, examples))), len(missing), "extracting relevance")
+    done = run(groups_of(missing, examples))
+    each = ((example, failed.get(example)) for group, failed in done for example in group.examples)
+    results = track(each, len(missing), "extracting relevance")
     failed = {store.path(example): why for example, why in results if why is not None}
     failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
     store.log_failures(failures)
@@ -162,10 +161,3 @@ def prompt_key(example: Example) -> str:
     return json_hash(
         [example.prompt, [[span.kind, span.index, span.start, span.end] for span in example.spans]]
     )
-
-
-def _one_by_one(outcomes: Iterable[tuple[Group, Failures]]) -> Iterator[tuple[Example, str | None]]:
-    """Yield each example, and why it failed."""
-    for group, failures in outcomes:
-        for example in group.examples:
-            yield example, failures.get(example)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
@@ -16,6 +15,7 @@ from urllib.request import Request, build_opener
 
 from lrp4rag.util.errors import InputError, LRP4RAGError, first_line
 from lrp4rag.util.files import cache_dir, check_folder
+from lrp4rag.util.hashes import file_hash
 from lrp4rag.util.terminal import say
 from lrp4rag.util.text import without_secrets
 
@@ -37,10 +37,7 @@ class PublicFile:
 
     def is_at(self, path: Path) -> bool:
         """Say whether a file has the published content."""
-        if not path.is_file() or path.stat().st_size != self.size:
-            return False
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest() == self.sha256
+        return path.is_file() and path.stat().st_size == self.size and file_hash(path) == self.sha256
 
 
 @dataclass(frozen=True, slots=True)

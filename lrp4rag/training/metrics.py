@@ -217,8 +217,7 @@ class Overlap:
 
 def characters(marked: Spans, annotated: Spans, length: int) -> Overlap:
     """Count characters of a response of `length`; a character that several spans have counts once."""
-    first, second = _mask(marked, length), _mask(annotated, length)
-    return Overlap(int(first.sum()), int(second.sum()), int((first & second).sum()))
+    return sentences(_mask(marked, length), _mask(annotated, length))
 
 
 def sentences(marked: Flags, annotated: Flags) -> Overlap:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +57,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def select(self, which: Array | Sequence[int]) -> Rows:
+    def select(self, which: Array | Sequence[int]) -> Self:
         """Select the rows of a mask (R,) or of indices; what was read is shared."""
         indices = np.arange(len(self))[np.asarray(which)]
         some = None if self.entailments is None else [self.entailments[k] for k in indices]
-        return Rows(self.store, tuple(self.examples[k] for k in indices), self._cache, some)
+        return replace(self, examples=tuple(self.examples[k] for k in indices), entailments=some)
 
-    def select_generators(self, names: Sequence[str]) -> Rows:
+    def select_generators(self, names: Sequence[str]) -> Self:
         """Select the responses of some generators, all where none is named.
 
         Raises `InputError` for a generator without responses, which lists those that have some.
@@ -208,8 +208,3 @@ class TextRows(Rows):
         encoded = ((self._reader.encode(example), example.generator) for example in self.examples)
         records = (Record(one, identity, generator=name) for one, name in encoded)
         return self._entailed(_with_one_context(records))
-
-    def select(self, which: Array | Sequence[int]) -> TextRows:
-        indices = np.arange(len(self))[np.asarray(which)]
-        some = None if self.entailments is None else [self.entailments[k] for k in indices]
-        return TextRows(self.store, tuple(self.examples[k] for k in indices), entailments=some)

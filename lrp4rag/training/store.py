@@ -195,7 +195,9 @@ class Store:
                 if not rebuild:
                     raise
                 data = manifest.data
-                _warn_of_remaking(self.folder / EXAMPLES, len(added))
+                words = f"it is made anew of the {len(added)} responses given now, and lists no others"
+                remade = f"{self.folder / EXAMPLES}: changed, damaged or missing; {words}"
+                warnings.warn(remade, LRP4RAGWarning, stacklevel=3)
             merged = {**(known or {}), **added}
             if merged != known:
                 content = dump_examples(merged.values())
@@ -255,15 +257,6 @@ class Store:
         return examples, Data(examples=len(examples), sha256=digest)
 
 
-def _warn_of_remaking(path: Path, count: int) -> None:
-    warnings.warn(
-        f"{path}: changed, damaged or missing; it is made anew of the {count} responses given now, and "
-        "lists no others",
-        LRP4RAGWarning,
-        stacklevel=4,
-    )
-
-
 def write_arrays(
     path: Path,
     arrays: Mapping[str, NDArray[Any]],
@@ -275,7 +268,7 @@ def write_arrays(
     Raises `LRP4RAGError` for NaN or Inf.
     """
     require_finite(arrays)  # before what is too large for float16 is cut
-    write_tensors(path, KIND, {key: _lean(array) for key, array in arrays.items()}, record, name)
+    write_tensors(path, KIND, {key: lean(array) for key, array in arrays.items()}, record, name)
 
 
 def read_arrays(path: Path, names: Collection[str] | None = None, name: str | None = None) -> Arrays:
@@ -330,12 +323,13 @@ def discard(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _lean(array: NDArray[Any]) -> NDArray[Any]:
+def lean(array: NDArray[Any]) -> NDArray[Any]:
+    """Halve the memory of real numbers: as float16, cut to what that holds."""
     if not np.issubdtype(array.dtype, np.floating):
         return array
     largest = float(np.finfo(np.float16).max)
-    lean: NDArray[np.float16] = np.clip(array, -largest, largest).astype(np.float16)
-    return lean
+    halved: NDArray[np.float16] = np.clip(array, -largest, largest).astype(np.float16)
+    return halved
 
 
 def _name(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def fit_detector(
             "settings": ", ".join(alarms),
             "input": TextInput(reading=fitted.rule, alarms=columns, comparer=comparer),
             "domain": ranges(rows.readings(), TEXT_FACETS),
-            "selections": list(_selections(fitted.rule, seed, source, TEXT_FACETS)),
+            "selections": _selections(seed, *_of_rule(fitted.rule, source, TEXT_FACETS)),
         }
         return TextModel(
             _card(rows, tokens, probabilities, point, annotated, **details), alarms, fitted.trees
@@ -99,10 +99,9 @@ def fit_detector(
             for name, table in tables.items()
             for feature in table.features
         },
-        "selections": [
-            *_of_blocks(ensemble, fitted.rule, seed),
-            *_selections(fitted.rule, seed, source, FACETS),
-        ],
+        "selections": _selections(
+            seed, *_of_blocks(ensemble, fitted.rule, seed), *_of_rule(fitted.rule, source, FACETS)
+        ),
     }
     return TokenModel(
         _card(rows, tokens, probabilities, point, annotated, **details), ensemble, alarms, fitted.trees
@@ -141,10 +140,22 @@ def _card(
     )
 
 
-def _of_blocks(ensemble: Ensemble, rule: DecisionRule, seed: int) -> Iterator[Selection]:
+Chosen = tuple[str, ...]
+"""What, what was chosen, among what, by which rule, and on which data if not on the training rows' scores."""
+
+
+def _selections(seed: int, *made: Chosen) -> list[Selection]:
     data = INNER.format(folds=FOLDS, seed=seed)
+    return [
+        Selection(what=what, chosen=chosen, among=among, rule=rule, data=where[0] if where else data)
+        for what, chosen, among, rule, *where in made
+        if chosen  # there is no shift where there is one generator
+    ]
+
+
+def _of_blocks(ensemble: Ensemble, rule: DecisionRule, seed: int) -> tuple[Chosen, ...]:
     weights = ", ".join(f"{name} {ensemble.weight(name):.2f}" for name in ensemble.networks)
-    made: tuple[tuple[str, ...], ...] = (
+    return (
         (
             "blocks of features, their windows and layer; size and regularisation of networks and stacker; "
             "how much a token counts; numbers of highest tokens; that a generator shifts log odds, and by "
@@ -174,18 +185,17 @@ def _of_blocks(ensemble: Ensemble, rule: DecisionRule, seed: int) -> Iterator[Se
             "F1 of tokens",
         ),
     )
-    return (_selection(data, *chosen) for chosen in made)
 
 
-def _selections(
-    rule: DecisionRule, seed: int, points: str, facets: Mapping[str, Facet]
-) -> Iterator[Selection]:
-    data = INNER.format(folds=FOLDS, seed=seed)
+def _of_rule(rule: DecisionRule, points: str, facets: Mapping[str, Facet]) -> tuple[Chosen, ...]:
     named = zip(COLUMNS, rule.weights, strict=True)
     weights = [f"{name} {weight:.2f}" for name, weight in (*named, *rule.alarm_weights.items()) if weight]
     if rule.tree_weight:
         weights = [f"{FOLDS} times {COUNT} boosted trees of depth {DEPTH}, times {rule.tree_weight:.2f}"]
-    made: tuple[tuple[str, ...], ...] = (
+    slacks = ", ".join(
+        f"{name} {facet.slack:g} times ({facet.below:g} below)" for name, facet in facets.items()
+    )
+    return (
         (
             f"log odds of a sentence, from the means of its highest {', '.join(map(str, TOPS))} tokens, by "
             "themselves and among neighbours, from its contradicted values, and from its alarms; a response "
@@ -201,38 +211,20 @@ def _selections(
             "all",
             f"likelihood under a normal prior of deviation {SHIFT_DEVIATION}",
         ),
-        *_of_points(points, facets),
-    )
-    for chosen in made:
-        if chosen[1]:  # there is no shift where there is one generator
-            yield _selection(data, *chosen)
-
-
-Chosen = tuple[str, ...]
-"""What, what was chosen, among what, by which rule, and on which data if not on the training rows' scores."""
-
-
-def _selection(data: str, what: str, chosen: str, among: str, rule: str, where: str = "") -> Selection:
-    return Selection(what=what, chosen=chosen, among=among, rule=rule, data=where or data)
-
-
-def _of_points(points: str, facets: Mapping[str, Facet]) -> Iterator[Chosen]:
-    slacks = ", ".join(
-        f"{name} {facet.slack:g} times ({facet.below:g} below)" for name, facet in facets.items()
-    )
-    yield (
-        "operating points",
-        ", ".join(RULES),
-        "all thresholds",
-        "; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
-        points,
-    )
-    yield (
-        "ranges outside of which there is no verdict",
-        "see domain",
-        "none",
-        f"what holds {HELD:.0%} of the training responses, wider: {slacks}",
-        "training rows",
+        (
+            "operating points",
+            ", ".join(RULES),
+            "all thresholds",
+            "; ".join(f"{name}: {rule.words}" for name, rule in RULES.items()),
+            points,
+        ),
+        (
+            "ranges outside of which there is no verdict",
+            "see domain",
+            "none",
+            f"what holds {HELD:.0%} of the training responses, wider: {slacks}",
+            "training rows",
+        ),
     )
 
 

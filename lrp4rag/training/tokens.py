@@ -25,6 +25,7 @@ from lrp4rag.features.units import sentence_numbers
 from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.training.alarms import FaultRows, RowTable
 from lrp4rag.training.rows import Rows
+from lrp4rag.training.store import lean
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import read_bytes, remove_leftovers, write_atomically, written_atomically
 from lrp4rag.util.hashes import file_hash, json_hash
@@ -90,6 +91,7 @@ class Tokens:
                 raise InputError("a response without tokens cannot be learned from")
             for name, block in blocks.items():
                 table = block(record)
+                # States came from as many bits.
                 parts[name].append(lean(table) if isinstance(block, StateBlock) else table)
             numbers = sentence_numbers(record)
             sentences.append(np.where(numbers >= 0, numbers + count, -1))
@@ -173,12 +175,6 @@ def require_sources(count: int, what: str) -> None:
     """Raise `InputError` where so many sources have no folds within folds."""
     if count < FEWEST_SOURCES:
         raise InputError(f"{FEWEST_SOURCES} sources with {what} tokens are needed, and there are {count}")
-
-
-def lean(states: Table) -> NDArray[np.float16]:
-    """Halve the memory; states came from as many bits."""
-    largest = float(np.finfo(np.float16).max)
-    return np.clip(states, -largest, largest).astype(np.float16)
 
 
 def stored_records(rows: Rows, needs: Sequence[str] = ()) -> Iterator[Record]:

@@ -200,10 +200,12 @@ def cut(example: Example, random: Random, most: int = 4) -> Example:
     return replace(example, response=text, labels=(), id=f"{example.id}~cut")
 
 
-def with_passages(example: Example, passages: Sequence[str]) -> Example:
-    """Give the example other passages, its prompt in the default wording."""
+def with_passages(example: Example, passages: Iterable[str], template: str | None = None) -> Example:
+    """Give the example other passages, its prompt in the template's wording, or the default one."""
     question = example.question if example.question.strip() else "What do the passages say?"
-    return replace(example, question=question, passages=tuple(passages), prompt="", spans=(), template=None)
+    return replace(
+        example, question=question, passages=tuple(passages), prompt="", spans=(), template=template
+    )
 
 
 def _with_those_of(example: Example, edits: Sequence[Edit]) -> Example:
@@ -223,9 +225,14 @@ def _add(copies: list[Example], copy: Example, seen: set[object], taken: set[str
     content = (copy.passages, copy.response)
     if content in seen:
         return False
-    names = itertools.chain([copy.id], (f"{copy.id}~{number}" for number in itertools.count(2)))
-    name = next(name for name in names if name not in taken)
     seen.add(content)
-    taken.add(name)
-    copies.append(replace(copy, id=name))
+    copies.append(renamed(copy, taken))
     return True
+
+
+def renamed(example: Example, taken: set[str]) -> Example:
+    """Give an example an id that nothing has, and take it."""
+    names = itertools.chain([example.id], (f"{example.id}~{number}" for number in itertools.count(2)))
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return replace(example, id=name)
