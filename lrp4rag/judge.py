@@ -24,12 +24,14 @@ from lrp4rag.claims.borrowed import Borrowed, Subjects
 from lrp4rag.claims.counterclaims import CounterClaim, counter_claims
 from lrp4rag.claims.derivation import Derivation, derivations, restatements
 from lrp4rag.claims.nearest import nearest
+from lrp4rag.claims.refusals import Refusal, refusal_in
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
 from lrp4rag.classifiers.countered import with_counter_claim
 from lrp4rag.classifiers.model import Model, detector_beside
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
+from lrp4rag.classifiers.refused import with_refusals
 from lrp4rag.classifiers.unborrowed import without_borrowed
 from lrp4rag.classifiers.verdict import (
     Assessment,
@@ -685,6 +687,7 @@ class Detector:
             assessment = with_sentences(assessment, after, sentences, record.encoded, worse=True)
         if self.plain:
             assessment = self._derived(part, record, model, assessment)
+            assessment = self._refused(record, model, assessment)
             assessment = self._unborrowed(part, record, model, assessment)
             assessment = self._countered(part, record, model, assessment)
         return replace(
@@ -730,6 +733,23 @@ class Detector:
             differences=tuple(one for one in after.differences if one.passage_end <= lengths[one.passage]),
         )
         return with_sentences(assessment, after, sentences, encoded, worse=False)
+
+    def _refused(self, record: Record, model: Model, assessment: Assessment) -> Assessment:
+        """What the model says of a response, with sentences that say that something is missing judged by
+        whether the passages have it."""
+        claims, threshold, encoded = assessment.claims, model.card.threshold, record.encoded
+        if claims is None or threshold is None:
+            return assessment
+
+        def further(known: Sequence[Refusal | None]) -> Iterator[Refusal | None]:
+            for start, end in encoded.sentences[len(known) :]:
+                yield refusal_in(record.context.compared, encoded.response, start, end)
+
+        every = enumerate(record.of_each("refusals", further))
+        refusals = {
+            number: one for number, one in every if one is not None and claims.stating[number] != "nothing"
+        }
+        return with_refusals(assessment, refusals, threshold, record.context.passages)
 
     def _unborrowed(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
         """What the model says of a response, with that of sentences which borrow from passages about

@@ -108,6 +108,13 @@ class Subjects:
             is_compared = 1 < len(self._places) <= MOST_PASSAGES
             yield self._borrowed(Place(0, start, end, answer), said) if is_compared else None
 
+    def is_of_another(self, place: Place, statement: str) -> bool:
+        """Say whether a sentence of the passages is about something else than the question and a statement
+        are."""
+        if not 1 < len(self._places) <= MOST_PASSAGES or place.passage == self.asked:
+            return False
+        return self._is_of_another(place.passage, self._question | stems_of(statement), place)
+
     def _borrowed(self, sentence: Place, said: frozenset[str]) -> Borrowed | None:
         """Return what a sentence borrows, where the question, it and those before it have `said` so much."""
         for clause in _clauses(sentence):

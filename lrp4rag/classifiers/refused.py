@@ -1,0 +1,51 @@
+"""Sentences that say that the passages lack what was asked for, judged by whether these have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scipy.special import expit, logit
+
+from lrp4rag.claims.refusals import Outcome, Refusal
+from lrp4rag.classifiers.verdict import Assessment, Difference
+
+SHIFTS: dict[Outcome, float] = {"there": 1.5, "absent": -1.0}
+"""What it adds to the log odds of such a sentence that the passages have what it says to be missing, or that
+they do not know a word of it."""
+
+
+def with_refusals(
+    assessment: Assessment, refusals: Mapping[int, Refusal], threshold: float, passages: Sequence[str]
+) -> Assessment:
+    """Return the assessment of a response, some sentences of which (by their numbers) say that something is
+    missing. Where the passages have it, and the sentence is suspect at the `threshold`, their sentence is
+    named; what contradicts one that is right is left out."""
+    claims = assessment.claims
+    if claims is None:
+        return assessment
+    probabilities = claims.probabilities.copy()
+    contradictions, differences = list(assessment.contradictions), list(assessment.differences)
+    for number, one in refusals.items():
+        shifted = float(expit(logit(probabilities[number]) + SHIFTS[one.outcome]))
+        probabilities[number] = shifted
+        if one.outcome == "absent":
+            contradictions = [each for each in contradictions if not one.start <= each.start < one.end]
+        if one.outcome == "absent" or shifted >= threshold:
+            differences = [each for each in differences if not one.start <= each.start < one.end]
+        if one.place is not None and shifted >= threshold:
+            there = one.place.passage, one.place.passage_start, one.place.passage_end
+            words = passages[there[0]][there[1] : there[2]]
+            differences.append(Difference("answered", one.start, one.end, *there, words))
+    stated = [
+        probability
+        for probability, stating in zip(probabilities, claims.stating, strict=True)
+        if stating != "nothing"
+    ]
+    return replace(
+        assessment,
+        probability=float(max(stated)) if stated else assessment.probability,
+        claims=replace(claims, probabilities=probabilities),
+        contradictions=tuple(contradictions),
+        differences=tuple(sorted(differences, key=lambda each: each.start)),
+    )
