@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, cast
+from operator import attrgetter, itemgetter
+from typing import Any, ClassVar, cast
 
 from lrp4rag.claims.differences import Difference, difference, with_verb
 from lrp4rag.claims.extents import Extent, agrees, alike, differ
@@ -32,14 +32,8 @@ ASKED_SHARE = 0.5
 _FREE = re.compile(r"\b(?:free(?: of charge)?|no (?:charge|fee)|at no cost)\b(?!-)", re.IGNORECASE)
 
 
-class Otherwise(NamedTuple):
-    """A `place` that the answer rests on, an `other` of another passage, the characters in which they differ,
-    and those of the answer that this is about."""
-
-    place: Place
-    other: Place
-    spans: Difference
-    said: Span
+Sides = tuple[tuple[Place, Span], tuple[Place, Span]]
+"""Two sentences, and the characters in which they differ."""
 
 
 def asked_for(
@@ -48,8 +42,9 @@ def asked_for(
     passages: Sequence[Place],
     sources: Sequence[Source],
     tick: Callable[[], None],
-) -> Iterator[Otherwise]:
-    """Yield what another passage has in the place of a value of the answer, or denies of it."""
+) -> Iterator[tuple[Sides, Span]]:
+    """Yield what another passage has in the place of a value of the answer, or denies of it, with the
+    characters of the answer that this is about; the side that the answer rests on comes first."""
     asked = (
         beginnings(stem for place in question for stem in place.stems if not stem.startswith("#")) - MEASURES
     )
@@ -72,7 +67,7 @@ def asked_for(
                     sides = Side(place, spans.one), Side(other, spans.other)
                     if same_in_other_words(*sides, words | known, strict=strict):
                         start = sentence.start
-                        yield Otherwise(place, other, spans, (start + said[0], start + said[1]))
+                        yield ((place, spans.one), (other, spans.other)), (start + said[0], start + said[1])
                         break
 
 
@@ -154,8 +149,8 @@ def _verb_behind(denial: Value, place: Place) -> str:
 
 def _context(place: Place, sources: Sequence[Source]) -> frozenset[str]:
     """Return beginnings of the words of a sentence, of its heading and title, and of the sentence before."""
-    named = re.findall(r"\w+", (sources[place.passage].title or "")[:500].lower())
-    return beginnings([*place.stems, *place.lead_stems, *place.before_stems, *named])
+    title = _title_words(sources[place.passage])
+    return beginnings([*place.stems, *place.lead_stems, *place.before_stems, *title])
 
 
 _VERSION = re.compile(r"v?\d+")
@@ -175,7 +170,7 @@ def are_of_one_text(one: Source, other: Source) -> bool:
 def are_siblings(one: Source, other: Source) -> bool:
     """Say whether their titles tell two documents of one kind: "Drill X2 Manual" and "Drill X5 Manual", but
     not "Leave Policy v2" and "Leave Policy v3"."""
-    first, second = (set(_title_words(source.title)) for source in (one, other))
+    first, second = (set(_title_words(source)) for source in (one, other))
     only = (first - second, second - first)
     differ = all(any(not _VERSION.fullmatch(word) for word in words) for words in only)
     return bool(first & second) and differ
@@ -216,8 +211,7 @@ def named(number: int, source: Source) -> str:
 
 def _same_document(one: Source, other: Source) -> bool:
     first, second = (
-        [word for word in _title_words(source.title) if not _VERSION.fullmatch(word)]
-        for source in (one, other)
+        [word for word in _title_words(source) if not _VERSION.fullmatch(word)] for source in (one, other)
     )
     return bool(first) and first == second
 
@@ -226,15 +220,12 @@ def _same_version(one: Source, other: Source) -> bool:
     return (one.title, one.version, one.effective) == (other.title, other.version, other.effective)
 
 
-def _title_words(text: str | None) -> list[str]:
-    return words_of((text or "")[:500])
+def _title_words(source: Source) -> list[str]:
+    return words_of((source.title or "")[:500])
 
 
 def _folded(text: str) -> set[str]:
     return {normal(word.casefold()) for word in WORD.findall(text)}
-
-
-Pair = tuple[Place, Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,25 +252,25 @@ class Conflicts:
         index = Index([source.text for source in inputs.sources], inputs.tick, attrgetter("stems"))
         some = [place for place in index.places if not place.is_heading]
         found: list[Finding] = []
-        for (one, other), spans in self._differences(inputs, index):
+        for sides in self._differences(inputs, index):
             inputs.tick()
-            where = touched(response, ((one, spans.one), (other, spans.other)), asked)
-            found.append(_finding(self.name, inputs, (one, other), spans, where))
+            found.append(_finding(inputs, sides, touched(response, sides, asked)))
             if len(found) == self.most:
                 break
         told = {finding.passages for finding in found if finding.start is not None}
-        for place, other, spans, where in asked_for(asked, response, some, inputs.sources, inputs.tick):
-            pair, both = (place, other), spans
-            if place.passage > other.passage:
-                pair, both = (other, place), Difference(spans.other, spans.one)
-            if names_one(inputs.question, inputs.sources[place.passage], inputs.sources[other.passage]):
+        for (one, other), where in asked_for(asked, response, some, inputs.sources, inputs.tick):
+            if len(found) >= self.most:
+                break
+            if names_one(inputs.question, inputs.sources[one[0].passage], inputs.sources[other[0].passage]):
                 continue
-            if len(found) < self.most and (passages := (pair[0].passage, pair[1].passage)) not in told:
-                told.add(passages)
-                found.append(_finding(self.name, inputs, pair, both, where))
+            sides = (one, other) if one[0].passage < other[0].passage else (other, one)
+            finding = _finding(inputs, sides, where)
+            if finding.passages not in told:
+                told.add(finding.passages)
+                found.append(finding)
         return sorted(found, key=lambda finding: finding.passages)
 
-    def _differences(self, inputs: CheckInput, index: Index) -> Iterator[tuple[Pair, Difference]]:
+    def _differences(self, inputs: CheckInput, index: Index) -> Iterator[Sides]:
         """Yield each pair of values once in two passages."""
         seen: set[tuple[int, int, str, str]] = set()
         pairs = index.aligned(self.share, inputs.tick)
@@ -294,12 +285,13 @@ class Conflicts:
             if spans is None:
                 continue
             values = (one.text[slice(*spans.one)].casefold(), other.text[slice(*spans.other)].casefold())
-            if (one.passage, other.passage, *values) not in seen:
-                seen.add((one.passage, other.passage, *values))
-                yield (one, other), spans
+            known = (one.passage, other.passage, *values)
+            if known not in seen:
+                seen.add(known)
+                yield (one, spans.one), (other, spans.other)
 
 
-def _without_repeated(pairs: list[Pair]) -> Iterator[Pair]:
+def _without_repeated(pairs: list[tuple[Place, Place]]) -> Iterator[tuple[Place, Place]]:
     """Those of which neither sentence is in the other passage as it is."""
     same = {
         (side, other.passage)
@@ -312,30 +304,23 @@ def _without_repeated(pairs: list[Pair]) -> Iterator[Pair]:
             yield one, other
 
 
-def _finding(check: str, inputs: CheckInput, pair: Pair, spans: Difference, where: Span | None) -> Finding:
-    statement, rival = pair
-    sources = inputs.sources[statement.passage], inputs.sources[rival.passage]
+def _finding(inputs: CheckInput, sides: Sides, where: Span | None) -> Finding:
+    passages = (sides[0][0].passage, sides[1][0].passage)
+    sources = [inputs.sources[number] for number in passages]
     latest = newer(*sources)
-    values = [
-        statement.text[start:end]
-        for statement, (start, end) in zip(pair, (spans.one, spans.other), strict=True)
-    ]
-    words = (
-        f"Passages {named(statement.passage, sources[0])} and {named(rival.passage, sources[1])} differ: "
-        f'"{one_line(values[0], 80)}" against "{one_line(values[1], 80)}".'
-    )
-    passages = (statement.passage, rival.passage)
+    documents = " and ".join(map(named, passages, sources))
+    values = " against ".join(f'"{one_line(place.text[slice(*span)], 80)}"' for place, span in sides)
+    words = f"Passages {documents} differ: {values}."
     if latest is not None:
         words += f" Passage {passages[latest] + 1} is the newer one."
     details: dict[str, Detail] = {
-        "sides": [
-            _side(statement, span, source)
-            for statement, span, source in zip(pair, (spans.one, spans.other), sources, strict=True)
-        ],
+        "sides": [_side(place, span, source) for (place, span), source in zip(sides, sources, strict=True)],
         "newer": None if latest is None else passages[latest],
     }
     start, end = where or (None, None)
-    return Finding(check, "conflict", words, start=start, end=end, passages=passages, details=details)
+    return Finding(
+        Conflicts.name, "conflict", words, start=start, end=end, passages=passages, details=details
+    )
 
 
 def _side(statement: Place, span: Span, source: Source) -> dict[str, Detail]:
@@ -356,49 +341,38 @@ NEAR = 0.5
 is enough where it has the value of a side."""
 
 
-def touched(
-    response: Sequence[Place], sides: Iterable[tuple[Place, Span]], asked: Iterable[Place] = ()
-) -> Span | None:
+def touched(response: Sequence[Place], sides: Sides, asked: Iterable[Place]) -> Span | None:
     """Characters of the response that a conflict is about: a value that is that of a side, or one like it in
     a sentence that says nearly the same; None where it says nothing of it. A short answer has the words of
     the question that is `asked`: "It is 16 weeks."."""
-    question = frozenset(stem for one in asked for stem in _words(one))
-    best: tuple[float, Span] | None = None
-    for statement, span in sides:
-        value = next((x for x in statement.extents if (x.start, x.end) == span), None)
-        for sentence in response:
-            if not statement.stems & (sentence.stems | question):
-                continue
-            nearness = _nearness(_words(sentence), statement)
-            if value:
-                in_reply = _nearness(_words(sentence) | question, statement)
-                found = _value(sentence, value, nearness, max(nearness, in_reply))
-            else:
-                found = _polarity(sentence, statement, span, nearness)
-            if found and (best is None or found[0] > best[0]):
-                best = found
-    return best[1] if best else None
+    question = {stem for one in asked for stem in _words(one)}
+    found = [
+        (nearness, (sentence.start + start, sentence.start + end))
+        for statement, span in sides
+        for sentence in response
+        if statement.stems & (sentence.stems | question)
+        for nearness, (start, end) in _touching(sentence, statement, span, question)
+    ]
+    return max(found, key=itemgetter(0))[1] if found else None
 
 
-def _value(sentence: Place, value: Extent, nearness: float, in_reply: float) -> tuple[float, Span] | None:
-    best: tuple[float, Span] | None = None
-    for one in sentence.extents:
-        if alike(one, value):
-            same = not differ(one, value)
-            near = in_reply >= NEAR / 2 if same else nearness >= NEAR
-            if near and (best is None or nearness + same > best[0]):
-                best = nearness + same, (sentence.start + one.start, sentence.start + one.end)
-    return best
-
-
-def _polarity(sentence: Place, statement: Place, span: Span, nearness: float) -> tuple[float, Span] | None:
-    if nearness < NEAR:
-        return None
-    wanted = {one.unit for one in statement.polarity if (one.start, one.end) == span}
-    for one in sentence.polarity:
-        if one.unit in wanted:
-            return nearness + 1, (sentence.start + one.start, sentence.start + one.end)
-    return nearness, (sentence.start, sentence.end)
+def _touching(
+    sentence: Place, statement: Place, span: Span, question: set[str]
+) -> Iterator[tuple[float, Span]]:
+    """Yield what a sentence says of a side of a conflict, with how near it is to that."""
+    value = next((one for one in statement.extents if _span(one) == span), None)
+    nearness = _nearness(_words(sentence), statement)
+    if value is not None:
+        in_reply = max(nearness, _nearness(_words(sentence) | question, statement))
+        for one in sentence.extents:
+            if alike(one, value):
+                same = not differ(one, value)
+                if in_reply >= NEAR / 2 if same else nearness >= NEAR:
+                    yield nearness + same, _span(one)
+    elif nearness >= NEAR:
+        wanted = {one.unit for one in statement.polarity if _span(one) == span}
+        said = next((one for one in sentence.polarity if one.unit in wanted), None)
+        yield (nearness, (0, len(sentence.text))) if said is None else (nearness + 1, _span(said))
 
 
 def _nearness(first: set[str], statement: Place) -> float:
@@ -408,7 +382,7 @@ def _nearness(first: set[str], statement: Place) -> float:
 
 
 def _words(statement: Place) -> set[str]:
-    spans = [(value.start, value.end) for value in statement.own_values if value.kind != "polarity"]
+    spans = [_span(value) for value in statement.own_values if value.kind != "polarity"]
     return {
         token.stem
         for token in statement.tokens

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from lrp4rag.claims import Value, agree, comparable, find_values
 from lrp4rag.claims.clauses import Span
@@ -81,7 +81,9 @@ class Omissions:
             return []
         question, response = encodable(inputs.question), encodable(inputs.response)
         index = Index([source.text for source in inputs.sources], inputs.tick)
-        said, asked = _said(f"{question}\n{response}"), _forms(question)
+        whole = f"{question}\n{response}"
+        said = _Said(_with_synonyms(_forms(whole)), _amounts(whole))
+        asked = _forms(question)
         found: dict[tuple[int, Span], Finding] = {}
         for start, end in stated(response, inputs.tick):
             inputs.tick()
@@ -109,7 +111,8 @@ class Omissions:
                     best, made = alike, (number, statement)
         if made is not None:
             for condition in _conditions_at(index, *made, told, asked):
-                if not condition.of or condition.of & told or condition.of & asked:
+                of = _forms(condition.of)
+                if not of or of & (told | asked):
                     yield condition
 
     def _alike(self, statement: Statement, text: str, told: frozenset[str], asked: frozenset[str]) -> float:
@@ -124,41 +127,34 @@ class Omissions:
         return precision * recall if min(precision, recall) >= self.made else 0.0
 
     def _carries(self, said: _Said, condition: _Condition) -> bool:
-        amounts = [
-            one for one in condition.amounts if not any(agree(one, other) for other in condition.others)
-        ]
-        for one in amounts:
+        own, others = _amounts(condition.text), _amounts(condition.core)
+        for one in own:
+            if _has(others, one):
+                continue
             alike = [other for other in said.amounts if comparable(one, other)]
             # One that agrees with nothing there is said wrongly, not left out.
-            if any(agree(other, one) or not _stands_in(other, condition) for other in alike):
+            if any(agree(other, one) or not _has((*own, *others), other) for other in alike):
                 return True
         words = _forms(condition.text) - _forms(condition.core) - _forms(_SIGNS)
-        if not words:
-            return True
-        has = sum(word in said.forms or not said.groups.isdisjoint(_groups(word)) for word in words)
-        return has / len(words) > self.carried
+        return not words or len(words & said.forms) / len(words) > self.carried
 
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
     """A condition of a passage, its characters there, the statement without it, and the words that it is a
-    condition of; and the amounts of condition and statement."""
+    condition of."""
 
     passage: int
     span: Span
     text: str
     core: str
-    of: frozenset[str]
-    amounts: tuple[Value, ...]
-    others: tuple[Value, ...]
+    of: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What question and answer say together."""
+class _Said(NamedTuple):
+    """What question and answer say together: words, with their synonyms, and amounts."""
 
     forms: frozenset[str]
-    groups: frozenset[int]
     amounts: tuple[Value, ...]
 
 
@@ -167,28 +163,19 @@ def _conditions_at(
 ) -> Iterator[_Condition]:
     """Yield the conditions of a statement, and the sentences after it that go on with it and have some."""
     place = index.places[number]
-    passage, text = place.passage, place.text
     for one in statement.conditions:
-        span = (one.start, one.end)
-        yield _condition(passage, place.start, text, span, statement.core, one.of)
-    if statement.end < len(text) or not grants(text):
+        span = (place.start + one.start, place.start + one.end)
+        yield _Condition(place.passage, span, place.text[one.start : one.end], statement.core, one.of)
+    if statement.end < len(place.text) or not grants(place.text):
         return
-    core = _forms(statement.core)
-    subjects = (core & told) | (core & asked)
+    subjects = _forms(statement.core) & (told | asked)
     for after in index.places[number + 1 : number + 3]:
-        more = after.text
-        if after.passage != passage or not _follows(more, subjects):
+        if after.passage != place.passage or not _follows(after.text, subjects):
             return
-        if has_sign(more):
-            yield _condition(passage, after.start, more, (0, len(more.rstrip(" .;:!"))), statement.core, "")
-
-
-def _condition(passage: int, offset: int, sentence: str, span: Span, core: str, of: str) -> _Condition:
-    start, end = span
-    text = sentence[start:end]
-    return _Condition(
-        passage, (offset + start, offset + end), text, core, _forms(of), _amounts(text), _amounts(core)
-    )
+        if has_sign(after.text):
+            text = after.text.rstrip(" .;:!")
+            span = (after.start, after.start + len(text))
+            yield _Condition(after.passage, span, text, statement.core, "")
 
 
 def _follows(text: str, subjects: frozenset[str]) -> bool:
@@ -203,17 +190,12 @@ def _follows(text: str, subjects: frozenset[str]) -> bool:
     return False
 
 
-def _said(text: str) -> _Said:
-    forms = _forms(text)
-    return _Said(forms, frozenset(group for form in forms for group in _groups(form)), _amounts(text))
-
-
 def _amounts(text: str) -> tuple[Value, ...]:
     return tuple(value for value in find_values(text) if value.kind in NUMERIC)
 
 
-def _stands_in(value: Value, condition: _Condition) -> bool:
-    return any(agree(value, other) for other in (*condition.amounts, *condition.others))
+def _has(amounts: Iterable[Value], value: Value) -> bool:
+    return any(agree(value, one) for one in amounts)
 
 
 def _forms(text: str) -> frozenset[str]:
@@ -226,15 +208,11 @@ def _forms(text: str) -> frozenset[str]:
     return frozenset(f"{word[:-1]}i" if word.endswith("y") else word for word in begun)
 
 
-def _groups(form: str) -> frozenset[int]:
-    """Return the numbers of the synonyms that have a word."""
-    return _BY_FORM.get(form, frozenset())
+_GROUPS = [_forms(words) for words in _SYNONYMS]
 
 
-_BY_FORM: dict[str, frozenset[int]] = {}
-for _number, _words in enumerate(_SYNONYMS):
-    for _form in _forms(_words):
-        _BY_FORM[_form] = _BY_FORM.get(_form, frozenset()) | {_number}
+def _with_synonyms(forms: frozenset[str]) -> frozenset[str]:
+    return forms.union(*(group for group in _GROUPS if forms & group))
 
 
 def _finding(condition: _Condition, sentence: Span) -> Finding:
