@@ -226,7 +226,7 @@ def _from_rows(
     empty: list[str] = []
     for file, line, number, row in rows:
         for example, place in examples_of(row, file, line, template=template, number=number):
-            _refuse_duplicate(example.id, lines, file, line, f"{place}id")
+            refuse_duplicate(example.id, lines, file, line, f"{place}id")
             examples.append(example)
             if example.empty:
                 empty.append(f"{file}, line {line}, field 'passages[{example.empty[0]}]'")
@@ -285,12 +285,12 @@ def load_ragtruth(folder: Path, *, task: str | None = None, split: str | None = 
     sources, lines = {}, dict[str, tuple[str | Path, int]]()
     for line, _, row in _json_rows(_read(sources_path, LARGEST_DATA), sources_path):
         source = _validated(_RagTruthSource, row, sources_path, line)
-        _refuse_duplicate(source.source_id, lines, sources_path, line, "source_id")
+        refuse_duplicate(source.source_id, lines, sources_path, line, "source_id")
         sources[source.source_id] = (line, source)
     examples, lines = [], {}
     for line, _, row in _json_rows(_read(responses_path, LARGEST_DATA), responses_path):
         response = _validated(_RagTruthResponse, row, responses_path, line)
-        _refuse_duplicate(response.id, lines, responses_path, line)
+        refuse_duplicate(response.id, lines, responses_path, line)
         if response.source_id not in sources:
             message = f"no source '{one_line(response.source_id, 100)}' in {sources_path.name}"
             raise InputError(message, path=responses_path, line=line, field="source_id")
@@ -363,9 +363,10 @@ def _some(examples: list[Example], path: str | Path) -> list[Example]:
     return examples
 
 
-def _refuse_duplicate(
+def refuse_duplicate(
     id: str, lines: dict[str, tuple[str | Path, int]], path: str | Path, line: int, field: str = "id"
 ) -> None:
+    """Raise `InputError` for an id that one of the `lines` has already; else note its line."""
     if id in lines:
         first, first_line = lines[id]
         where = f"line {first_line}" if first == path else f"{first}, line {first_line}"

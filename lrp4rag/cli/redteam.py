@@ -132,8 +132,8 @@ def _opened(target: str, policy_path: Path | None, choice: JudgeChoice) -> Itera
     from lrp4rag.guard.redteam import LocalTarget
 
     policy = load_policy(policy_path)
-    with LocalTarget(choice.open(), policy) as local:
-        yield local
+    with choice.open() as detector:
+        yield LocalTarget(detector, policy)
 
 
 def _check(out: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol
 
 from lrp4rag.guard.policy import Action, Policy, judge
 from lrp4rag.guard.redteam.cases import Case
@@ -83,7 +83,7 @@ def run(cases: Iterable[Case], target: Target) -> Iterator[Result]:
 
 
 class LocalTarget:
-    """Judges by a detector, which is held open for all cases, and decides by a policy."""
+    """Judges by a detector, which its caller holds open for all cases, and decides by a policy."""
 
     name = "local"
 
@@ -109,10 +109,3 @@ class LocalTarget:
             tuple(words for _, words in assessment.words().findings),
             assessment.shown(case.response),
         )
-
-    def __enter__(self) -> Self:
-        self._detector.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._detector.__exit__(*error)

@@ -47,7 +47,8 @@ def test_a_server_does_what_the_same_detector_does_here(detector, start) -> None
     """All fields, and the versions, for cases of each kind."""
     cases = load_cases()[::29]
     policy = Policy()
-    with LocalTarget(detector, policy) as local:
+    with detector:
+        local = LocalTarget(detector, policy)
         here = [local.judge(one) for one in cases]
         versions = dict(local.versions)
     with start(upstream=None) as client:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from lrp4rag.claims import Value, agree, comparable, find_values
+from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.index import NEIGHBOUR, Index
 from lrp4rag.claims.places import Place
 from lrp4rag.claims.polarity import opposed_words
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 
 LONGEST_CLAIM = 2000
+BESIDE = 5
+"""Citations before and after one that may be cited for the same."""
 _WITH_VALUES = 0.2
 _PLAIN = 0.25
 _RIVAL = 0.25
@@ -63,11 +67,9 @@ class Supporter:
     """Looks claims up in passages. `known` is what is known of each beside its text: version and dates, which
     a claim may name."""
 
-    def __init__(
-        self, texts: Sequence[str], tick: Callable[[], None] = lambda: None, known: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, texts: Sequence[str], known: Sequence[str], tick: Callable[[], None]) -> None:
         self._texts = texts
-        self._known = [(text, find_values(text)) for text in known or [""] * len(texts)]
+        self._known = [(text, find_values(text)) for text in known]
         self._tick = tick
         self._index = Index(texts)
         self._context = Surroundings(" ".join(texts))
@@ -86,15 +88,13 @@ class Supporter:
         cited = self._places(parts)
         own = self._support(words, values, hard, cited)
         inside = set(cited)
-        others: dict[int, Support] = {}
+        able: dict[int, Support] = {}
         for passage, places in self._of.items():
             rest = [k for k in places if k not in inside]
-            if rest:
-                others[passage] = self._support(words, values, hard, rest)
-        able = {k: one for k, one in others.items() if one.enough(bool(hard))}
+            if rest and (support := self._support(words, values, hard, rest)).enough(bool(hard)):
+                able[passage] = support
         best = max((one.share for one in able.values()), default=0.0)
-        supported = own.enough(bool(hard), factor) and best < own.share + _RIVAL / max(factor, 0.5)
-        if supported:
+        if own.enough(bool(hard), factor) and best < own.share + _RIVAL / max(factor, 0.5):
             return Judgement(True)
         return Judgement(
             False,
@@ -120,7 +120,7 @@ class Supporter:
         self, words: frozenset[str], values: Sequence[Value], hard: Sequence[Value], places: Sequence[int]
     ) -> Support:
         self._tick()
-        weights = {word: max(self._index.rarity(word), 0.1) for word in words}
+        weights = self._index.weights(words)
         total = math.fsum(weights.values()) or 1.0
         own = {k: self._index.places[k].words for k in places}
         there = frozenset().union(*own.values())
@@ -140,9 +140,8 @@ class Supporter:
 
     def _has(self, value: Value, places: Sequence[int], said: str) -> bool:
         number = number_of(value)
-        passages = sorted({self._index.places[k].passage for k in places})
-        known = [one for passage in passages for one in self._known[passage][1]]
-        if any(agree(value, one) for one in known):
+        passages = {self._index.places[k].passage for k in places}
+        if any(agree(value, one) for passage in passages for one in self._known[passage][1]):
             return True
         for one in (one for k in places for one in self._index.places[k].values):
             if agree(value, one):
@@ -225,17 +224,18 @@ class Citations:
         found = find_citations(text, library, inputs.tick)
         if not found:
             return []
-        supporter = Supporter(library.texts, inputs.tick, library.known)
+        supporter = Supporter(library.texts, library.known, inputs.tick)
         seen: dict[tuple[object, ...], Judgement] = {}
-        claimed: dict[tuple[int, int], str] = {}
+        claimed: dict[Span, str] = {}
         findings = []
         spans = claims(text, found)
         for number, (one, span) in enumerate(zip(found, spans, strict=True)):
             inputs.tick()
             if span not in claimed:
-                claimed[span] = without(text, span, _overlapping(found, span, number))[:LONGEST_CLAIM]
+                claimed[span] = without(text, span, _overlapping(found, span))[:LONGEST_CLAIM]
             claim = claimed[span]
-            beside = [other for other, where in _around(found, spans, number) if where == span]
+            near = range(max(number - BESIDE, 0), min(number + BESIDE + 1, len(found)))
+            beside = [found[k] for k in near if k != number and not found[k].missing and spans[k] == span]
             key = (claim, one.parts, tuple(other.parts for other in beside))
             if not one.missing and key not in seen:
                 if len(seen) >= self.most:
@@ -250,21 +250,9 @@ class Citations:
         return findings
 
 
-def _around(
-    found: Sequence[Citation], spans: Sequence[tuple[int, int]], number: int
-) -> list[tuple[Citation, tuple[int, int]]]:
-    """Citations near one, with what they are cited for."""
-    near = range(max(number - 5, 0), min(number + 6, len(found)))
-    return [(found[k], spans[k]) for k in near if k != number and not found[k].missing]
-
-
-def _overlapping(found: Sequence[Citation], span: tuple[int, int], number: int) -> list[Citation]:
-    first, last = number, number
-    while first and found[first - 1].end > span[0]:
-        first -= 1
-    while last + 1 < len(found) and found[last + 1].start < span[1]:
-        last += 1
-    return list(found[first : last + 1])
+def _overlapping(found: Sequence[Citation], span: Span) -> Sequence[Citation]:
+    first = bisect_right(found, span[0], key=lambda one: one.end)
+    return found[first : bisect_left(found, span[1], key=lambda one: one.start)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +262,7 @@ class _Claim:
 
     supporter: Supporter
     words: str
-    span: tuple[int, int]
+    span: Span
     beside: Sequence[Citation]
     verdict: Verdict | None
 
@@ -333,13 +321,11 @@ class _Claim:
 def _finding(text: str, one: Citation, kind: Outcome, judged: Judgement) -> Finding:
     cited = text[one.start : one.end]
     shown, missing = one_line(cited, 80), one_line(one.missing, 60)
-    others = judged.elsewhere if kind == "misattributed" else ()
+    able = {"verified": one.passages, "misattributed": judged.elsewhere, "fabricated": ()}[kind]
     details: dict[str, Detail] = {
         "cited": clipped(cited, 200),
         "format": one.format,
-        "supported_by": list(
-            others if kind == "misattributed" else one.passages if kind == "verified" else ()
-        ),
+        "supported_by": list(able),
     }
     words = {
         "verified": f"{shown} supports what it is cited for.",

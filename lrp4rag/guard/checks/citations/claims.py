@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.words import content_words
 from lrp4rag.guard.checks.citations.citation import Citation
 from lrp4rag.guard.checks.citations.context import is_announced, speaks
@@ -18,7 +19,6 @@ _CITING = content_words(
     general detail details instructions outline offer"""
 )
 _ONLY_JOINS = re.compile(r"[\s,;&.]*(?:and|or)?[\s,;&]*")
-Span = tuple[int, int]
 
 
 def claim_words(text: str) -> frozenset[str]:

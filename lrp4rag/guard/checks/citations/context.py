@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
+
 _SAID = (
     "stated|said|described|set out|laid down|required|specified|defined|explained|shown|found|given|listed|"
     "mentioned|granted|outlined|noted|reported|provided|documented|cited|established"
@@ -25,8 +27,9 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _ON = re.compile(rf" (?:on|for|about) (?:[\w-]{{1,30}} ){{0,3}}[\w-]{{1,30}} (?:{_VERBS})(?:s|es)?\b")
+_OPENED = re.compile(r"[(\[](?:(?:see|cf\.|sources?:|ref(?:erence)?s?:) )?\Z", re.IGNORECASE)
 _BRACKETS = {"(": ")", "[": "]", "\u3010": "\u3011"}
-_QUOTES = '"\u201c\u201d*_'
+_QUOTES = frozenset('"\u201c\u201d*_')
 _REACH = 100
 
 
@@ -46,8 +49,7 @@ def speaks_on(text: str, end: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    around = (text[start - 1 : start] if start else "", text[end : end + 1])
-    return all(one and one in _QUOTES for one in around)
+    return {text[start - 1 : start], text[end : end + 1]} <= _QUOTES
 
 
 def in_brackets(text: str, start: int) -> bool:
@@ -58,8 +60,7 @@ def in_brackets(text: str, start: int) -> bool:
 
 def is_wrapped(text: str, start: int, end: int) -> bool:
     """Say whether nothing but it stands between brackets."""
-    opening = text[start - 1 : start] if start else ""
-    return bool(opening) and _BRACKETS.get(opening) == text[end : end + 1]
+    return _BRACKETS.get(text[start - 1 : start]) == text[end : end + 1]
 
 
 def with_marks(text: str, start: int, end: int) -> tuple[int, int]:
@@ -69,15 +70,16 @@ def with_marks(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def opens_bracket(text: str, start: int) -> bool:
-    """Say whether a bracket, or one with "see" or "source:", opens right before."""
-    return bool(
-        re.search(
-            r"[(\[](?:(?:see|cf\.|sources?:|ref(?:erence)?s?:) )?\Z", text[max(start - 14, 0) : start], re.I
-        )
-    )
-
-
 def is_cited(text: str, start: int, end: int) -> bool:
-    """Say whether a name stands where what is cited stands."""
-    return is_announced(text, start) or speaks(text, end) or opens_bracket(text, start)
+    """Say whether a name stands where what is cited stands: also behind a bracket, or one with "see"."""
+    opened = _OPENED.search(text[max(start - 14, 0) : start])
+    return is_announced(text, start) or speaks(text, end) or opened is not None
+
+
+def marked(
+    text: str, start: int, end: int, form: Format, parts: tuple[Part, ...], missing: str = ""
+) -> Citation:
+    """Return a citation of some characters and the marks around them; inline, unless a bracket is open
+    there."""
+    inline = not in_brackets(text, start)
+    return Citation(*with_marks(text, start, end), form, parts, missing, inline=inline)

@@ -11,7 +11,7 @@ from lrp4rag.claims import agree, find_values
 from lrp4rag.claims.dates import MONTHS
 from lrp4rag.claims.words import content_words, word_set
 from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
-from lrp4rag.guard.checks.citations.context import in_brackets, with_marks
+from lrp4rag.guard.checks.citations.context import marked
 from lrp4rag.guard.checks.citations.labels import Label, find_labels
 from lrp4rag.guard.checks.citations.library import Library
 from lrp4rag.guard.checks.citations.marks import find_marks, find_passages, find_superscripts
@@ -121,6 +121,7 @@ _FORMS: tuple[tuple[Format, re.Pattern[str], Callable[[re.Match[str], Library], 
 """How each is written, and whether the passages have it."""
 
 
+_FENCED_CODE = re.compile(r"```.*?```|```", re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,500}`|!\[[^\[\]\n]{0,300}\]\([^()\n]{0,1000}\)")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[(?P<label>\^?[\w-]{1,30})\]:[ \t]{0,9}(?P<says>[^\n]{0,2000})$", re.M)
 _LISTED = re.compile(
@@ -144,7 +145,7 @@ def find_citations(text: str, library: Library, tick: Callable[[], None]) -> lis
     """In the order of the text, none within another. Code, pictures and the definitions of footnotes hold
     none."""
     definitions = {match["label"]: match["says"] for match in _DEFINITION.finditer(text)}
-    plain = blanked(_without_blocks(text), _INLINE_CODE, _DEFINITION)
+    plain = blanked(text, _FENCED_CODE, _INLINE_CODE, _DEFINITION)
     for match in _LISTED.finditer(plain):
         definitions |= {one["label"]: one["says"] for one in _ENTRY.finditer(match[0])}
     plain = blanked(plain, _LISTED)
@@ -196,8 +197,7 @@ def _labelled(
             parts, lost = library.parts(label, None if among is None else among.passages)
             missing = text[start:end] if lost else ""
         form: Format = "standard" if label.standard else "article" if label.family == "article" else "section"
-        inline = not in_brackets(text, start)
-        yield Citation(*with_marks(text, start, end), form, parts, missing, inline=inline)
+        yield marked(text, start, end, form, parts, missing)
 
 
 def _with_law(text: str, label: Label, library: Library) -> tuple[int, int, Citation | None]:
@@ -218,35 +218,17 @@ def _with_law(text: str, label: Label, library: Library) -> tuple[int, int, Cita
 
 
 def _is_part_of_name(text: str, label: Label, library: Library) -> bool:
-    """Say whether the passages use it as a word for something: "Section 8 housing"."""
+    """Say whether the passages use it as a word for something: "Section 8 housing". A plural may as well be a
+    verb, but not behind "a", "the", "with" and "for"."""
     after = re.match(r" ([a-z]{4,20})\b", text[label.end : label.end + 25])
-    if label.standard is not None or after is None or after[1] in _VERBLIKE or after[1].endswith("s"):
-        return _is_adjective(text, label, after, library)
-    return library.says(text[label.start : label.end] + after[0])
+    if label.standard is not None or after is None or after[1] in _VERBLIKE:
+        return False
+    before = text[max(label.start - 6, 0) : label.start].lower()
+    is_word = not after[1].endswith("s") or before.endswith((" a ", " the ", " with ", " for "))
+    return is_word and library.says(text[label.start : label.end] + after[0])
 
 
 _VERBLIKE = word_set("that which must will shall gave have from with when where")
-
-
-def _is_adjective(text: str, label: Label, after: re.Match[str] | None, library: Library) -> bool:
-    """The same before a plural, which may as well be a verb: only behind "a", "the", "with", "for"."""
-    if after is None or label.standard is not None or after[1] in _VERBLIKE:
-        return False
-    before = text[max(label.start - 6, 0) : label.start].lower()
-    return before.endswith((" a ", " the ", " with ", " for ")) and library.says(
-        text[label.start : label.end] + after[0]
-    )
-
-
-def _without_blocks(text: str) -> str:
-    """Return the text with its fenced code blanked, character for character."""
-    pieces = text.split("```")
-    if len(pieces) < 3:
-        return text
-    return "   ".join(
-        re.sub(r"[^\n]", " ", piece) if k % 2 and k < len(pieces) - 1 else piece
-        for k, piece in enumerate(pieces)
-    )
 
 
 def _apart(citations: Iterable[Citation]) -> list[Citation]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 from lrp4rag.claims import Value, find_values
 from lrp4rag.claims.words import content_words, word_set
@@ -22,17 +23,32 @@ MOST = 0.6
 """Part of the content words of a quotation that a passage must have."""
 _SMALL = word_set("the a an our of on for and in to")
 
+T = TypeVar("T")
+
+
+def _once(look: Callable[[Library, str], T]) -> Callable[[Library, str], T]:
+    """Have a library look once only for each text."""
+
+    @wraps(look)
+    def found(self: Library, text: str) -> T:
+        self._tick()
+        key = look.__name__, text
+        if key not in self._found:
+            self._found[key] = look(self, text)
+        value: T = self._found[key]
+        return value
+
+    return found
+
 
 class Library:
     """What passages are called: by number, id, title, and the parts of documents that they have; `asked` is
     the question, which may name what an answer then names too."""
 
-    def __init__(
-        self, sources: Sequence[Source], tick: Callable[[], None] = lambda: None, asked: str = ""
-    ) -> None:
+    def __init__(self, sources: Sequence[Source], tick: Callable[[], None], asked: str) -> None:
         self._asked = visible(asked)
         self._tick = tick
-        self._known: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._found: dict[tuple[str, str], Any] = {}
         self.texts = [visible(source.read) for source in sources]
         self._sources = sources
         self.known = [_known_of(source) for source in sources]
@@ -61,12 +77,11 @@ class Library:
     def with_id(self, written: str) -> int | None:
         return self._ids.get(written.casefold())
 
+    @_once
     def says(self, phrase: str) -> bool:
         """Say whether a passage has these words, whatever their case."""
         plain = _plain(phrase)
-        return bool(plain) and bool(
-            self._once("says", plain, lambda: (k for k, text in enumerate(self._all) if plain in text))
-        )
+        return bool(plain) and any(plain in text for text in self._all)
 
     def finds(self, pattern: re.Pattern[str]) -> bool:
         """Say whether a pattern is in a passage or in the question."""
@@ -103,35 +118,19 @@ class Library:
         texts = (*self.texts, *self.known, self._asked)
         return [one for text in texts for one in find_values(text) if one.kind == "date"]
 
+    @_once
     def says_exactly(self, written: str) -> bool:
         """Say whether a passage has these characters."""
-        return bool(
-            self._once(
-                "exactly", written, lambda: (k for k, text in enumerate(self.texts) if written in text)
-            )
-        )
+        return any(written in text for text in self.texts)
 
     def named(self, name: str) -> tuple[int, ...]:
         """Return the passages of a document, or else those that speak of it."""
         return self.titled(name) or self.mentioned(name)
 
+    @_once
     def titled(self, name: str) -> tuple[int, ...]:
         """Return the passages of a document: those whose title has all the words of its name, or else is part
         of it where some passage says the rest. A version counts where both have one."""
-        return self._once("titled", name, lambda: self._titled(name))
-
-    def mentioned(self, name: str) -> tuple[int, ...]:
-        """Return the passages that have a name, or the words that its capitals stand for."""
-        return self._once("mentioned", name, lambda: self._mentioned(name))
-
-    def _once(self, way: str, text: str, look: Callable[[], Iterable[int]]) -> tuple[int, ...]:
-        """What looking finds, which is done once for each text."""
-        self._tick()
-        if (way, text) not in self._known:
-            self._known[way, text] = tuple(look())
-        return self._known[way, text]
-
-    def _titled(self, name: str) -> list[int]:
         wanted, version = _words(name), _version(name)
         found = [k for k, title in enumerate(self._titles) if wanted and wanted <= title]
         if not found:
@@ -140,16 +139,18 @@ class Library:
                 for k, title in enumerate(self._titles)
                 if len(title) > 1 and title <= wanted and all(map(self.says, wanted - title))
             ]
-        return [k for k in found if not version or self._version(k) in ("", version)]
+        return tuple(k for k in found if not version or self._version(k) in ("", version))
 
-    def _mentioned(self, name: str) -> list[int]:
+    @_once
+    def mentioned(self, name: str) -> tuple[int, ...]:
+        """Return the passages that have a name, or the words that its capitals stand for."""
         phrase = re.compile(rf"(?<!\w){re.escape(_plain(name))}(?!\w)")
-        acronym = name if name.isupper() and len(name) > 2 else None
-        return [
+        is_acronym = name.isupper() and len(name) > 2
+        return tuple(
             k
             for k, text in enumerate(self._all)
-            if phrase.search(text) or (acronym is not None and acronym in self._capitals[k])
-        ]
+            if phrase.search(text) or (is_acronym and name in self._capitals[k])
+        )
 
     def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], tuple[str, ...]]:
         """What stands under a label in some passages (all for None), and which of its numbers are in none."""

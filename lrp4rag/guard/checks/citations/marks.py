@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from lrp4rag.claims.numerals import ORDINALS as EVERY_ORDINAL
 from lrp4rag.claims.units import UNITS
 from lrp4rag.claims.written import SMALL_NUMBERS
-from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
-from lrp4rag.guard.checks.citations.context import in_brackets, is_cited, with_marks
+from lrp4rag.guard.checks.citations.citation import Citation, Part
+from lrp4rag.guard.checks.citations.context import is_cited, marked
 from lrp4rag.guard.checks.citations.library import Library
 
 _SEVERAL = r"\d{1,6}(?: ?(?:, ?(?:and |or )?|;|[-\u2010-\u2015]|and |or |& ?|to ) ?#?\d{1,6}){0,30}"
@@ -34,6 +34,7 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+_LOWERED = str.maketrans(_DIGITS, "0123456789")
 _SUPERSCRIPT = re.compile(
     rf"(?P<digits>[{_DIGITS}]{{1,3}}(?:[,\u02d2\u22c5\u00b7 ][{_DIGITS}]{{1,3}}){{0,9}})"
     r"|<sup>\[?(?P<tag>\d{1,3})\]?</sup>"
@@ -49,7 +50,8 @@ def find_marks(text: str, library: Library) -> Iterator[Citation]:
     there is such a passage. An index ("a[0]"), an interval ("in [0, 1]") and a year are none."""
     for match in _BRACKET.finditer(text):
         if not _is_index(text, match, library) and not _is_interval(text, match, library):
-            yield numbered(match, library, "number", _numbers(match["numbers"], len(library.texts)))
+            numbers = _numbers(match["numbers"], len(library.texts))
+            yield Citation(*match.span(), "number", *_resolved(library, numbers))
     for match in _ROUND.finditer(text):
         numbers = _numbers(match["numbers"], len(library.texts))
         if max(numbers) <= len(library.texts) and not library.says_exactly(match[0].strip()):
@@ -63,19 +65,21 @@ def find_passages(text: str, library: Library) -> Iterator[Citation]:
         if not match["own"] and library.says(match[0]):
             continue
         written = match["numbers"].lower()
-        known = _CARDINALS.index(written) + 1 if written in _CARDINALS else 0
-        numbers = [known] if known else _numbers(written, len(library.texts))
-        opening, closing = text[match.start() : match.end()].count("["), match[0].endswith("]")
-        end = match.end() - (match[0][-1] in ")]" and not (opening and closing) and not _opened(match[0]))
-        yield _placed(text, match.start(), end, library, numbers)
+        if written in _CARDINALS:
+            numbers = [_CARDINALS.index(written) + 1]
+        else:
+            numbers = _numbers(written, len(library.texts))
+        is_outside = match[0][-1] in ")]" and not re.search(r"[(\[]", match[0])  # it closes another bracket
+        parts = _resolved(library, numbers)
+        yield marked(text, match.start(), match.end() - is_outside, "passage", *parts)
     for match in _ORDINAL.finditer(text):
         if match["own"] or is_cited(text, _before_the(text, match.start()), match.end()):
-            words = re.findall(r"\w+", match["numbers"].lower())
-            known_words = [word for word in words if word not in ("and", "the")]
             numbers = [
-                ORDINALS.index(word) + 1 if word in ORDINALS else len(library.texts) for word in known_words
+                ORDINALS.index(word) + 1 if word in ORDINALS else len(library.texts)
+                for word in re.findall(r"\w+", match["numbers"].lower())
+                if word not in ("and", "the")
             ]
-            yield _placed(text, *match.span(), library, numbers)
+            yield marked(text, *match.span(), "passage", *_resolved(library, numbers))
 
 
 def find_superscripts(text: str, library: Library) -> Iterator[Citation]:
@@ -83,20 +87,9 @@ def find_superscripts(text: str, library: Library) -> Iterator[Citation]:
     for match in _SUPERSCRIPT.finditer(text):
         if match["tag"] is None and _is_power(text, match.start(), library):
             continue
-        raised = match["tag"] or "".join(
-            str(_DIGITS.index(sign)) if sign in _DIGITS else "," for sign in match["digits"]
-        )
-        yield numbered(match, library, "superscript", [int(one) for one in raised.split(",") if one])
-
-
-def numbered(match: re.Match[str], library: Library, form: Format, numbers: list[int]) -> Citation:
-    """Return a mark that cites passages by their numbers."""
-    return Citation(*match.span(), form, *_resolved(library, numbers))
-
-
-def _placed(text: str, start: int, end: int, library: Library, numbers: list[int]) -> Citation:
-    inline = not in_brackets(text, start)
-    return Citation(*with_marks(text, start, end), "passage", *_resolved(library, numbers), inline=inline)
+        raised = match["tag"] or match["digits"].translate(_LOWERED)
+        numbers = [int(one) for one in re.findall(r"\d+", raised)]
+        yield Citation(*match.span(), "superscript", *_resolved(library, numbers))
 
 
 def _resolved(library: Library, numbers: list[int]) -> tuple[tuple[Part, ...], str]:
@@ -117,10 +110,6 @@ def _numbers(written: str, count: int) -> list[int]:
             numbers += range(numbers[-1] + 1, min(number, numbers[-1] + 1 + count))
         numbers.append(number)
     return numbers
-
-
-def _opened(written: str) -> bool:
-    return "(" in written or "[" in written
 
 
 def _before_the(text: str, start: int) -> int:
@@ -163,10 +152,6 @@ def _is_power(text: str, start: int, library: Library) -> bool:
     if not before:
         return not text[start - 1 : start].strip() if start else True
     if before[-1].isdigit():
-        return len(before) < 3 and text[start - len(before) - 1 : start - len(before)] not in (
-            ":",
-            ".",
-            ",",
-            "-",
-        )
+        ahead = text[start - len(before) - 1 : start - len(before)]
+        return len(before) < 3 and ahead not in (":", ".", ",", "-")
     return len(before) < 2 or UNITS.get(before) in _LENGTHS or library.says_exactly(before + text[start])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from lrp4rag.claims.words import word_set
-from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
+from lrp4rag.guard.checks.citations.citation import Citation, Part
 from lrp4rag.guard.checks.citations.context import (
     in_brackets,
     is_announced,
     is_cited,
     is_quoted,
     is_wrapped,
+    marked,
     speaks_on,
-    with_marks,
 )
 from lrp4rag.guard.checks.citations.library import VERSION, Library
 from lrp4rag.guard.checks.citations.marks import find_marks, find_passages
@@ -63,12 +64,11 @@ def find_links(text: str, library: Library) -> Iterator[Citation]:
         if re.match(r"(?:mailto|tel|javascript|data):", target, re.I):
             continue
         known = _by_target(target, library) or named_by(words, library)
-        if known is not None:
-            yield Citation(*match.span(), "link", *known, inline=_is_inline(text, match))
-        elif not (target.startswith("#") or library.says_exactly(target.rstrip("/"))):
-            yield Citation(
-                *match.span(), "link", missing=one_line(target, 60), inline=_is_inline(text, match)
-            )
+        if known is None:
+            if target.startswith("#") or library.says_exactly(target.rstrip("/")):
+                continue
+            known = (), one_line(target, 60)
+        yield Citation(*match.span(), "link", *known, inline=_is_inline(text, match))
 
 
 def find_footnotes(text: str, library: Library, definitions: dict[str, str]) -> Iterator[Citation]:
@@ -84,7 +84,7 @@ def find_footnotes(text: str, library: Library, definitions: dict[str, str]) -> 
         yield Citation(*match.span(), "footnote", *known)
 
 
-def find_ids(text: str, library: Library, tick: Callable[[], None]) -> Iterator[Citation]:
+def find_ids(text: str, library: Library, tick: Callable[[], None] = lambda: None) -> Iterator[Citation]:
     """Ids of passages, words made like one ("HR-99" beside "HR-12"), and in brackets any that looks so."""
     shapes: dict[str, None] = {}
     for known in library.ids:
@@ -92,7 +92,7 @@ def find_ids(text: str, library: Library, tick: Callable[[], None]) -> Iterator[
         for match in re.finditer(rf"(?<![\w-]){re.escape(known)}(?![\w-])", text):
             plain = known.isalpha() or known.isdecimal()
             if is_wrapped(text, *match.span()) or (not plain and len(known) > 1):
-                yield _named(text, *match.span(), "id", library.whole([library.with_id(known) or 0]))
+                yield marked(text, *match.span(), "id", library.whole([library.with_id(known) or 0]))
         if re.search(r"[^\W\d]", known) and re.search(r"\d", known) and len(known) < 60:
             shapes[re.sub(r"\d+", r"\\d{1,9}", re.escape(known))] = None
     like = "|".join(list(shapes)[:_SHAPES])
@@ -101,10 +101,10 @@ def find_ids(text: str, library: Library, tick: Callable[[], None]) -> Iterator[
         for match in pattern.finditer(text):
             tick()
             if library.with_id(match[0]) is None and not library.says_exactly(match[0]):
-                yield _named(text, *match.span(), "id", (), one_line(match[0], 60))
+                yield marked(text, *match.span(), "id", (), one_line(match[0], 60))
 
 
-def find_titles(text: str, library: Library, tick: Callable[[], None]) -> Iterator[Citation]:
+def find_titles(text: str, library: Library, tick: Callable[[], None] = lambda: None) -> Iterator[Citation]:
     """Titles of passages, and names of documents where such are cited. A title that is no document's, such as
     a person's name, counts only where "according to", brackets or quotation marks make it a citation."""
     for title in dict.fromkeys(library.titles):
@@ -151,14 +151,7 @@ def _document(text: str, start: int, end: int, library: Library) -> Citation:
     start -= len(before[0]) if before else 0
     name = text[start:end]
     numbers = library.titled(name)
-    return _named(text, start, end, "title", library.whole(numbers), "" if numbers else one_line(name, 80))
-
-
-def _named(
-    text: str, start: int, end: int, form: Format, parts: tuple[Part, ...], missing: str = ""
-) -> Citation:
-    inline = not in_brackets(text, start)
-    return Citation(*with_marks(text, start, end), form, parts, missing, inline=inline)
+    return marked(text, start, end, "title", library.whole(numbers), "" if numbers else one_line(name, 80))
 
 
 def _is_inline(text: str, match: re.Match[str]) -> bool:
@@ -181,9 +174,8 @@ def _end(text: str, end: int) -> int:
     for pattern in (_SUFFIX, _YEAR, _NUMBER):
         match = pattern.match(text, end, end + 40)
         if match is not None:
-            end = match.end()
-            opened = text[match.start() : end].count("(") - text[match.start() : end].count(")")
-            end += opened  # -1 for a bracket that it did not open
+            # One less for a bracket that it did not open.
+            end = match.end() + match[0].count("(") - match[0].count(")")
     return end
 
 
@@ -211,20 +203,14 @@ def named_by(words: str, library: Library) -> tuple[tuple[Part, ...], str] | Non
     titled = library.titled(words)
     if titled:
         return library.whole(titled), ""
-    for found in (
-        *find_passages(words, library),
-        *find_marks(words, library),
-        *find_ids(words, library, _idle),
-    ):
-        return found.parts, found.missing
-    for one in find_titles(f"({words})", library, _idle):
-        return one.parts, one.missing
-    return None
+    found = chain(
+        find_passages(words, library),
+        find_marks(words, library),
+        find_ids(words, library),
+        find_titles(f"({words})", library),
+    )
+    return next(((one.parts, one.missing) for one in found), None)
 
 
 def _known(passage: int | None, name: str, library: Library) -> tuple[tuple[Part, ...], str]:
     return ((), name) if passage is None else (library.whole([passage]), "")
-
-
-def _idle() -> None:
-    """Nothing to count: what is looked at is short."""

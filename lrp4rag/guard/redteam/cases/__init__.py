@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from lrp4rag.data import PassageField, read_rows
+from lrp4rag.data import PassageField, read_rows, refuse_duplicate
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import Action
 from lrp4rag.util.errors import InputError
@@ -105,13 +105,9 @@ def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[C
 
 
 def _read(path: Path) -> list[Case]:
-    cases: list[Case] = []
-    lines: dict[str, int] = {}
+    cases, lines = list[Case](), dict[str, tuple[str | Path, int]]()
     for line, case in read_rows(path, Case):
-        if case.id in lines:
-            message = f"duplicate id '{one_line(case.id, 100)}' (first on line {lines[case.id]})"
-            raise InputError(message, path=path, line=line, field="id")
-        lines[case.id] = line
+        refuse_duplicate(case.id, lines, path, line)
         try:
             case.example()
         except InputError as error:
