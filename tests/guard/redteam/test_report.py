@@ -54,23 +54,18 @@ def test_kinds_have_shares_with_wilson_s_intervals() -> None:
     assert below(FIRST, 0.5) == ["my own: 0.00"]
 
 
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []
         self.words: list[str] = []
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(f"{tag} {sorted(name for name, _ in attrs)}")
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
-
-
-def read(text: str) -> _Tags:
-    found = _Tags()
-    found.feed(text)
-    return found
 
 
 def made(value: str) -> str:
@@ -90,15 +85,16 @@ def made(value: str) -> str:
 
 @pytest.mark.parametrize("value", [one for one in IN_PAGES if one.strip()])
 def test_hostile_text_is_text(value: str) -> None:
-    assert read(made(value)).tags == read(made(harmless(value))).tags
-    assert not {tag.split()[0] for tag in read(made(value)).tags} & {"script", "img", "a", "iframe"}
+    tags = Page(made(value)).tags
+    assert tags == Page(made(harmless(value))).tags
+    assert not {tag.split()[0] for tag in tags} & {"script", "img", "a", "iframe"}
 
 
 def test_a_failure_is_told_in_full() -> None:
     one = case("first-01", passages=[{"text": "It is 31.", "title": "Guide", "version": "2"}])
     results = list(run([one, case("second-02")], Scripted(**{"first-01": answered("serve")})))
     text = page(record(results, Scripted(), 3.0), results)
-    words = " ".join(" ".join(read(text).words).split())
+    words = " ".join(" ".join(Page(text).words).split())
     for told in (
         "first-01: serve , expected escalate or withhold",
         "How tall is it?",

@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.guard.second_opinion.llm_judge import (
-    LONGEST_REASON,
-    QUESTIONS,
-    messages,
-    read_answers,
-)
+from lrp4rag.guard.second_opinion.llm_judge import LONGEST_REASON, QUESTIONS, messages, read_answers
 from lrp4rag.source import Source
 from tests.guard.second_opinion.scripted_llm import GOOD, verdict
 

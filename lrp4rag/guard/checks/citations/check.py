@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from lrp4rag.claims import Value, agree, comparable, find_values
@@ -42,16 +43,16 @@ _SPREAD = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How much of a claim a set of places says: `share` of its words, by rarity (0 to 1); whether `values`
-    all stand there; and the value there that `contradicts` it, or ""."""
+    """How much of a claim a set of places says: `share` of its words, by rarity (0 to 1), of which `least`
+    would do; whether `values` all stand there; and the value there that `contradicts` it, or ""."""
 
     share: float
+    least: float
     values: bool
-    contradicts: str = ""
+    contradicts: str
 
-    def enough(self, hard: bool, factor: float = 1.0) -> bool:
-        least = _WITH_VALUES if hard else _PLAIN
-        return self.values and not self.contradicts and self.share >= least * factor
+    def enough(self, factor: float = 1.0) -> bool:
+        return self.values and not self.contradicts and self.share >= self.least * factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,6 @@ class Supporter:
     a claim may name."""
 
     def __init__(self, texts: Sequence[str], known: Sequence[str], tick: Callable[[], None]) -> None:
-        self._texts = texts
         self._known = [(text, find_values(text)) for text in known]
         self._tick = tick
         self._index = Index(texts)
@@ -79,46 +79,37 @@ class Supporter:
 
     def judge(self, claim: str, parts: Sequence[Part], factor: float = 1.0) -> Judgement:
         """`factor` scales how much is asked for: below 1 where other evidence speaks for the citation."""
-        claim = claim[:LONGEST_CLAIM]
         words = claim_words(claim)
         values = find_values(claim, self._context)
         if not words or any(one.kind == "absence" for one in values):
             return Judgement(True)
-        hard = [one for one in values if _is_hard(one)]
         cited = self._places(parts)
-        own = self._support(words, values, hard, cited)
+        own = self._support(words, values, cited)
         inside = set(cited)
         able: dict[int, Support] = {}
         for passage, places in self._of.items():
             rest = [k for k in places if k not in inside]
-            if rest and (support := self._support(words, values, hard, rest)).enough(bool(hard)):
+            if rest and (support := self._support(words, values, rest)).enough():
                 able[passage] = support
         best = max((one.share for one in able.values()), default=0.0)
-        if own.enough(bool(hard), factor) and best < own.share + _RIVAL / max(factor, 0.5):
+        if own.enough(factor) and best < own.share + _RIVAL / max(factor, 0.5):
             return Judgement(True)
-        return Judgement(
-            False,
-            tuple(sorted(k for k, one in able.items() if one.share > max(own.share, 0) or not own.values)),
-            own.contradicts,
-        )
+        elsewhere = (k for k, one in able.items() if one.share > own.share or not own.values)
+        return Judgement(False, tuple(elsewhere), own.contradicts)
 
     def has_some(self, claim: str, parts: Sequence[Part]) -> bool:
         """Say whether parts say at least something of a claim."""
-        claim = claim[:LONGEST_CLAIM]
-        values = [one for one in find_values(claim, self._context) if _is_hard(one)]
         cited = self._places(parts)
-        share, said = self._support(claim_words(claim), [], [], cited).share, self._said(cited)
-        return share >= _WITH_VALUES or (
-            share >= _WITH_VALUES / 2 and any(self._has(one, cited, said) for one in values)
-        )
+        share = self._support(claim_words(claim), [], cited).share
+        if not _WITH_VALUES / 2 <= share < _WITH_VALUES:
+            return share >= _WITH_VALUES
+        return any(self._has(one, cited) for one in find_values(claim, self._context) if _is_hard(one))
 
     def _places(self, parts: Sequence[Part]) -> list[int]:
         places = self._index.places
         return sorted({k for part in parts for k in self._of.get(part.passage, ()) if _in(places[k], part)})
 
-    def _support(
-        self, words: frozenset[str], values: Sequence[Value], hard: Sequence[Value], places: Sequence[int]
-    ) -> Support:
+    def _support(self, words: frozenset[str], values: Sequence[Value], places: Sequence[int]) -> Support:
         self._tick()
         weights = self._index.weights(words)
         total = math.fsum(weights.values()) or 1.0
@@ -133,12 +124,16 @@ class Supporter:
             )
             near[k] /= total
         spread = math.fsum(weight for word, weight in weights.items() if word in there) / total
-        said = self._said(places)
-        missing = [one for one in hard if not self._has(one, places, said)]
-        contradicts = self._contradiction(values, hard, missing, near)
-        return Support(max([_SPREAD * spread, *near.values()]), not missing, contradicts)
+        hard = [one for one in values if _is_hard(one)]
+        missing = [one for one in hard if not self._has(one, places)]
+        return Support(
+            max([_SPREAD * spread, *near.values()]),
+            _WITH_VALUES if hard else _PLAIN,
+            not missing,
+            self._contradiction(values, hard, missing, near),
+        )
 
-    def _has(self, value: Value, places: Sequence[int], said: str) -> bool:
+    def _has(self, value: Value, places: Sequence[int]) -> bool:
         number = number_of(value)
         passages = {self._index.places[k].passage for k in places}
         if any(agree(value, one) for passage in passages for one in self._known[passage][1]):
@@ -149,6 +144,7 @@ class Supporter:
             counts = "quantity" == value.kind == one.kind and "" in (value.unit, one.unit)
             if counts and number is not None and number == number_of(one):  # "5 unused days" are five days
                 return True
+        said = self._said(places)
         if value.kind == "quantity" and not value.unit and number in _NTH:  # "day three" is the third day
             return bool(re.search(rf"\b{_NTH[number]}\b", said, re.IGNORECASE))
         return bool(re.search(rf"(?<![\w.,]){re.escape(value.text)}(?!\w|[.,]\d)", said, re.IGNORECASE))
@@ -162,19 +158,16 @@ class Supporter:
     ) -> str:
         """What stands in the cited places where the claim has another value."""
         for value in hard:
-            found = [
-                (near[k], one) for k in near for one in self._index.places[k].values if comparable(value, one)
-            ]
-            agreed = max((near[k] for k in near if self._has(value, [k], self._said([k]))), default=0.0)
-            other = max(
-                ((s, one) for s, one in found if not agree(value, one)), key=lambda two: two[0], default=None
+            rivals = (
+                (near[k], one)
+                for k in near
+                for one in self._index.places[k].values
+                if comparable(value, one) and not agree(value, one)
             )
-            if (
-                other is not None
-                and (value in missing or other[0] > agreed + 2 * _RIVAL)
-                and other[0] >= _WITH_VALUES
-            ):
-                return other[1].text
+            share, rival = max(rivals, key=itemgetter(0), default=(0.0, value))
+            agreed = max((near[k] for k in near if self._has(value, [k])), default=0.0)
+            if share >= _WITH_VALUES and (value in missing or share > agreed + 2 * _RIVAL):
+                return rival.text
         best = max(near, key=near.__getitem__, default=None)
         if best is None or near[best] < 0.5:
             return ""
@@ -184,7 +177,7 @@ class Supporter:
     def _said(self, places: Sequence[int]) -> str:
         chosen = [self._index.places[k] for k in places]
         known = (self._known[passage][0] for passage in sorted({one.passage for one in chosen}))
-        return "\n".join([*(self._texts[one.passage][one.start : one.end] for one in chosen), *known])
+        return "\n".join([*(one.text for one in chosen), *known])
 
 
 def _is_hard(value: Value) -> bool:

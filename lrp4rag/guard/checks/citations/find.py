@@ -194,8 +194,8 @@ def _labelled(
         if among is not None and among.missing:
             parts, missing = (), among.missing
         else:
-            parts, lost = library.parts(label, None if among is None else among.passages)
-            missing = text[start:end] if lost else ""
+            parts, is_lost = library.parts(label, None if among is None else among.passages)
+            missing = text[start:end] if is_lost else ""
         form: Format = "standard" if label.standard else "article" if label.family == "article" else "section"
         yield marked(text, start, end, form, parts, missing)
 

@@ -152,15 +152,15 @@ class Library:
             if phrase.search(text) or (is_acronym and name in self._capitals[k])
         )
 
-    def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], tuple[str, ...]]:
-        """What stands under a label in some passages (all for None), and which of its numbers are in none."""
+    def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], bool]:
+        """What stands under a label in some passages (all for None), and whether any of it is in none."""
         self._tick()
         passages = range(len(self.texts)) if among is None else among
         if label.standard is not None:
             passages = [k for k in passages if any(same_standard(label, one) for one, _, _ in self._parts[k])]
             if not passages or not label.numbers:
-                return self.whole(passages), () if passages else ("",)
-        found, missing = [], []
+                return self.whole(passages), not passages
+        found, is_lost = list[Part](), False
         for number in label.numbers:
             some = [
                 Part(k, start, end)
@@ -169,8 +169,8 @@ class Library:
                 if self._matches(label, one) and any(_is_part(number, other) for other in one.numbers)
             ]
             found += some
-            missing += [] if some else [number]
-        return tuple(found[:_MOST_PARTS]), tuple(missing)
+            is_lost = is_lost or not some
+        return tuple(found[:_MOST_PARTS]), is_lost
 
     @staticmethod
     def _matches(label: Label, one: Label) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.checks.__main__ import citation_figures
 from benchmarks.checks.citation_cases import FORMATS, Case, generated, written
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
+from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan, Verdict
 from lrp4rag.guard.checks.check import CheckInput, Finding, OverBudget
 from lrp4rag.guard.checks.citations import Citations
 from lrp4rag.source import Source
@@ -68,31 +68,32 @@ def test_a_true_citation_is_verified(response: str, cited: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "response",
+    ("response", "expected"),
     [
-        "Staff receive 28 days of leave a year [1].",
-        "The first passage says that the canteen opens at 11:30.",
-        "GDPR Article 21 gives the right to erasure of personal data.",
+        ("Staff receive 28 days of leave a year [1].", ["misattributed"]),
+        ("The first passage says that the canteen opens at 11:30.", ["misattributed"]),
+        ("GDPR Article 21 gives the right to erasure of personal data.", ["misattributed"]),
+        ("Staff receive 25 days of leave a year [0].", ["fabricated"]),
+        ("Staff receive 25 days of leave a year [1, 9].", ["fabricated"]),
+        ("Staff receive 25 days of leave a year [1-9].", ["fabricated"]),
+        ("According to passage 12, lunch costs 6 euros.", ["fabricated"]),
+        ("The Leave Policy v4.0 grants parents 16 weeks of paid leave.", ["fabricated"]),
+        ("Personal data are erased on request (Article 99 GDPR).", ["fabricated"]),
+        ("Backup copies are tested regularly (ISO 27001:2022 8.4.3).", ["fabricated"]),
+        # Each stands for the clause before it; one that speaks, for what follows.
+        ("Staff receive 25 days of leave [1], and lunch costs 6 euros [1].", ["verified", "misattributed"]),
+        (
+            "Passage 1 says that parents receive 16 weeks, while passage 2 says that lunch costs 6 euros.",
+            ["verified"] * 2,
+        ),
+        (
+            "Passage 2 says that parents receive 16 weeks, while passage 1 says that lunch costs 6 euros.",
+            ["misattributed"] * 2,
+        ),
     ],
 )
-def test_what_does_not_say_so_is_misattributed(response: str) -> None:
-    assert [kind for _, kind in kinds(response)] == ["misattributed"]
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        "Staff receive 25 days of leave a year [0].",
-        "Staff receive 25 days of leave a year [1, 9].",
-        "Staff receive 25 days of leave a year [1-9].",
-        "According to passage 12, lunch costs 6 euros.",
-        "The Leave Policy v4.0 grants parents 16 weeks of paid leave.",
-        "Personal data are erased on request (Article 99 GDPR).",
-        "Backup copies are tested regularly (ISO 27001:2022 8.4.3).",
-    ],
-)
-def test_what_was_not_retrieved_is_fabricated(response: str) -> None:
-    assert [kind for _, kind in kinds(response)] == ["fabricated"]
+def test_what_was_not_retrieved_or_does_not_say_so_is_told(response: str, expected: list[str]) -> None:
+    assert [one.kind for one in found(response)] == expected
 
 
 @pytest.mark.parametrize(
@@ -119,18 +120,6 @@ def test_what_is_no_citation_is_not_found(response: str) -> None:
     assert kinds(response) == []
 
 
-def test_each_citation_stands_for_the_clause_before_it() -> None:
-    response = "Staff receive 25 days of leave [1], and lunch costs 6 euros [1]."
-    assert [one.kind for one in found(response)] == ["verified", "misattributed"]
-
-
-def test_passages_that_speak_in_turn_stand_for_what_follows() -> None:
-    response = "Passage 1 says that parents receive 16 weeks, while passage 2 says that lunch costs 6 euros."
-    assert [one.kind for one in found(response)] == ["verified", "verified"]
-    swapped = response.replace("Passage 1", "Passage 2").replace("passage 2", "passage 1")
-    assert [one.kind for one in found(swapped)] == ["misattributed", "misattributed"]
-
-
 def test_a_finding_says_where_it_is_and_who_supports_it() -> None:
     response = "Lunch costs 6 euros for staff [1]."
     (one,) = found(response)
@@ -145,29 +134,23 @@ def test_a_list_of_sources_says_what_its_numbers_are() -> None:
     assert [(one.kind, one.passages) for one in found(response)] == [("verified", (1,))]
 
 
-def test_a_verdict_adds_its_evidence() -> None:
+@pytest.mark.parametrize(
+    ("written", "instead", "status", "kind"),
+    [
+        ("6 euros", "9 euros", "contradicted", "misattributed"),
+        ("[2]", "Terms for Lunch", "supported", "verified"),  # the name of a citation is no value
+    ],
+)
+def test_a_verdict_adds_its_evidence(written: str, instead: str, status: Status, kind: str) -> None:
     response = "Lunch costs 6 euros for staff [2]."
-    instead = Contradiction(12, 19, "6 euros", "9 euros", 1, 40, 47, 2.0)
-    verdict = Verdict(
-        0.9,
-        0.5,
-        None,
-        None,
-        (SuspectSpan(12, 19, "6 euros", contradictions=(instead,)),),
-        (Sentence(0, len(response), response, 1.0, (), None, "contradicted", 0.9),),
-    )
-    (one,) = Citations()(CheckInput("", SOURCES, response, verdict))
-    assert one.kind == "misattributed"
-    assert '"9 euros"' in one.words
-
-
-def test_the_name_of_a_citation_is_no_value_that_a_passage_has_otherwise() -> None:
-    response = "Lunch costs 6 euros for staff [2]."
-    instead = Contradiction(30, 33, "[2]", "Terms for Lunch", 1, 0, 5, 2.0)
-    spans = (SuspectSpan(30, 33, "[2]", contradictions=(instead,)),)
-    sentence = Sentence(0, len(response), response, 1.0, (), None, "supported", 0.1)
-    (one,) = Citations()(CheckInput("", SOURCES, response, Verdict(0.1, 0.5, None, None, spans, (sentence,))))
-    assert one.kind == "verified"
+    start = response.index(written)
+    end = start + len(written)
+    contradiction = Contradiction(start, end, written, instead, 1, 0, 5, 2.0)
+    spans = (SuspectSpan(start, end, written, contradictions=(contradiction,)),)
+    sentence = Sentence(0, len(response), response, 1.0, (), None, status, 0.5)
+    (one,) = Citations()(CheckInput("", SOURCES, response, Verdict(0.5, 0.5, None, None, spans, (sentence,))))
+    assert one.kind == kind
+    assert (f'"{instead}"' in one.words) == (kind == "misattributed")
 
 
 def test_without_passages_every_citation_is_fabricated() -> None:

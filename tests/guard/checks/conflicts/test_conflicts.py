@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.checks.__main__ import CONFLICT_CASES, conflict_figures, counterfactual_figures
 from lrp4rag.guard.checks.check import CheckInput, Finding
-from lrp4rag.guard.checks.conflicts import Conflicts, prompt_note
+from lrp4rag.guard.checks.conflicts import Conflicts, newer, prompt_note
 from lrp4rag.source import Source
 
 OLD = Source(
@@ -132,6 +132,23 @@ def test_words_name_both_documents_and_the_newer_one() -> None:
     for side, source in zip(sides_of(finding), (OLD, NEW), strict=True):
         assert source.text[side["start"] : side["end"]] == side["value"]
         assert side["version"] == source.version
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "later"),
+    [
+        (Source("", title="A", version="2.9"), Source("", title="A", version="2.10"), 1),
+        (Source("", title="A", version="2.0"), Source("", title="A", version="2"), None),
+        (Source("", title="A", version="1"), Source("", title="B", version="2"), None),
+        (Source("", effective="2024-05-01T00:00+02:00"), Source("", effective="2024-05-01"), 1),
+        (Source("", effective="soon"), Source("", effective="2024-05-01"), None),
+        (Source(""), Source(""), None),
+    ],
+)
+def test_the_newer_document_is_that_of_the_later_date_or_higher_version(
+    one: Source, other: Source, later: int | None
+) -> None:
+    assert newer(one, other) == later
 
 
 def test_siblings_are_not_versions() -> None:

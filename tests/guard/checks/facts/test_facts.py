@@ -81,15 +81,22 @@ def test_five_of_seven_facts_about_parental_leave_are_grounded() -> None:
     assert {one.passages for one in found} == {(0,)}
 
 
-def test_a_span_that_reaches_over_by_a_small_word_leaves_the_next_fact_alone() -> None:
-    (span,) = [span_of("18 weeks of parental leave at")]
-    first, second, *_ = look(verdict_of(ANSWER, span))
-    assert (first.kind, second.kind) == ("ungrounded", "grounded")
-
-
-def test_a_span_over_two_facts_is_of_both() -> None:
-    first, second, third, *_ = look(verdict_of(ANSWER, span_of("18 weeks of parental leave at 80%")))
-    assert [one.kind for one in (first, second, third)] == ["ungrounded", "ungrounded", "grounded"]
+@pytest.mark.parametrize(
+    ("answer", "spans", "ungrounded"),
+    [
+        (ANSWER, ["18 weeks of parental leave at"], [0]),  # a small word is none of the next fact
+        (ANSWER, ["18 weeks of parental leave at 80%"], [0, 1]),
+        (ANSWER, ["24 months", "18 weeks"], [0, 5]),  # they need not be in order
+        ("The pass is not valid on buses.", ["not"], [0]),
+        # A subject is a part of both claims of it.
+        ("Anna Berg, who founded the firm in 1998, retired last year.", ["Anna Berg"], [0, 1]),
+    ],
+)
+def test_facts_are_ungrounded_that_a_suspect_span_has_a_word_of(
+    answer: str, spans: list[str], ungrounded: list[int]
+) -> None:
+    found = look(verdict_of(answer, *(span_of(text, answer) for text in spans)), answer)
+    assert [number for number, one in enumerate(found) if one.kind == "ungrounded"] == ungrounded
 
 
 def test_a_contradiction_is_told_of_the_fact_that_it_stands_in() -> None:
@@ -101,18 +108,6 @@ def test_a_contradiction_is_told_of_the_fact_that_it_stands_in() -> None:
     assert (second.kind, "in place of" in second.words) == ("ungrounded", False)
 
 
-def test_a_not_is_a_word_of_a_fact() -> None:
-    answer = "The pass is not valid on buses."
-    (fact,) = look(verdict_of(answer, span_of("not", answer)), answer)
-    assert fact.kind == "ungrounded"
-
-
-def test_a_suspect_subject_makes_both_claims_of_it_ungrounded() -> None:
-    answer = "Anna Berg, who founded the firm in 1998, retired last year."
-    found = look(verdict_of(answer, span_of("Anna Berg", answer)), answer)
-    assert [one.kind for one in found] == ["ungrounded", "ungrounded"]
-
-
 def test_in_a_suspect_sentence_without_spans_no_fact_is_grounded() -> None:
     kinds = [(one.kind, one.details["probability"]) for one in look(verdict_of(ANSWER, suspect=(1,)))]
     assert kinds == [("grounded", 0.1)] * 2 + [("ungrounded", 0.8)] * 2 + [("grounded", 0.1)] * 3
@@ -121,11 +116,6 @@ def test_in_a_suspect_sentence_without_spans_no_fact_is_grounded() -> None:
 def test_a_fact_beside_a_suspect_one_has_no_probability_of_its_own() -> None:
     _, second, *_ = look(verdict_of(ANSWER, span_of("18 weeks"), suspect=(0,)))
     assert (second.kind, second.details["probability"]) == ("grounded", None)
-
-
-def test_spans_need_not_be_in_order() -> None:
-    spans = (span_of("24 months"), span_of("18 weeks"))
-    assert [one.kind for one in look(verdict_of(ANSWER, *spans))].count("ungrounded") == 2
 
 
 def test_nothing_is_judged_without_a_detector_or_where_it_abstained() -> None:

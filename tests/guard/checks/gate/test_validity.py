@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.guard.checks.gate.validity import Period, read_date, validity_of, zone_named
+from lrp4rag.guard.checks.gate.validity import Period, read_date, validity_of
 from lrp4rag.source import Source
 
 
@@ -111,11 +111,3 @@ def test_any_string_is_read_or_not(written: str) -> None:
             assert not (period.is_before(now) and period.is_after(now))
             assert period.start is not None
             assert period.end is None or period.start <= period.end
-
-
-@pytest.mark.parametrize(
-    "name", ["", "Nowhere", "../UTC", "/etc/localtime", "Europe", "\0", "\ud800", "x" * 10_000]
-)
-def test_a_time_zone_that_there_is_not_is_a_value_error(name: str) -> None:
-    with pytest.raises(ValueError, match="time zone"):
-        zone_named(name)

@@ -47,17 +47,22 @@ def test_a_version_is_newer_than_another(older: str, newer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("2.8", "v2.8"), ("2.0", "2"), ("Rev B", "b"), ("2nd edition", "2")]
+    ("one", "other", "same"),
+    [
+        ("2.8", "v2.8", True),
+        ("2.0", "2", True),
+        ("Rev B", "b", True),
+        ("2nd edition", "2", True),
+        ("Rev B", "3.1", False),
+        ("2022-03", "3.1", False),
+        ("B", "2024", False),
+    ],
 )
-def test_versions_are_the_same(one: str, other: str) -> None:
-    assert read_version(one) == read_version(other)
-
-
-@pytest.mark.parametrize(("one", "other"), [("Rev B", "3.1"), ("2022-03", "3.1"), ("B", "2024")])
-def test_versions_of_two_kinds_cannot_be_compared(one: str, other: str) -> None:
+def test_of_equal_versions_and_of_two_kinds_none_is_newer(one: str, other: str, same: bool) -> None:
     first, second = read_version(one), read_version(other)
     assert first is not None
     assert second is not None
+    assert (first == second) is same
     assert not first.is_newer(second)
     assert not second.is_newer(first)
 
