@@ -4,7 +4,7 @@ passage has and another says otherwise of what is asked."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from operator import attrgetter, itemgetter
@@ -37,14 +37,11 @@ Sides = tuple[tuple[Place, Span], tuple[Place, Span]]
 
 
 def asked_for(
-    question: Sequence[Place],
-    response: Sequence[Place],
-    passages: Sequence[Place],
-    sources: Sequence[Source],
-    tick: Callable[[], None],
+    inputs: CheckInput, question: Sequence[Place], response: Sequence[Place], passages: Sequence[Place]
 ) -> Iterator[tuple[Sides, Span]]:
     """Yield what another passage has in the place of a value of the answer, or denies of it, with the
     characters of the answer that this is about; the side that the answer rests on comes first."""
+    sources = inputs.sources
     asked = (
         beginnings(stem for place in question for stem in place.stems if not stem.startswith("#")) - MEASURES
     )
@@ -61,7 +58,7 @@ def asked_for(
         ]
         for sentence in response:
             for other, known in against:
-                tick()
+                inputs.tick()
                 editions = are_versions(sources[place.passage], sources[other.passage])
                 for spans, said, strict in _differences(sentence, place, other, passages, editions=editions):
                     sides = Side(place, spans.one), Side(other, spans.other)
@@ -258,7 +255,7 @@ class Conflicts:
             if len(found) == self.most:
                 break
         told = {finding.passages for finding in found if finding.start is not None}
-        for (one, other), where in asked_for(asked, response, some, inputs.sources, inputs.tick):
+        for (one, other), where in asked_for(inputs, asked, response, some):
             if len(found) >= self.most:
                 break
             if names_one(inputs.question, inputs.sources[one[0].passage], inputs.sources[other[0].passage]):

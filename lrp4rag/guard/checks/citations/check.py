@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -65,14 +65,14 @@ class Judgement:
 
 
 class Supporter:
-    """Looks claims up in passages. `known` is what is known of each beside its text: version and dates, which
-    a claim may name."""
+    """Looks claims up in passages, and in what is known of each beside its text: version and dates, which a
+    claim may name."""
 
-    def __init__(self, texts: Sequence[str], known: Sequence[str], tick: Callable[[], None]) -> None:
-        self._known = [(text, find_values(text)) for text in known]
-        self._tick = tick
-        self._index = Index(texts)
-        self._context = Surroundings(" ".join(texts))
+    def __init__(self, library: Library) -> None:
+        self._known = [(text, find_values(text)) for text in library.known]
+        self._tick = library.tick
+        self._index = Index(library.texts)
+        self._context = Surroundings(" ".join(library.texts))
         self._of: dict[int, list[int]] = {}
         for k, place in enumerate(self._index.places):
             self._of.setdefault(place.passage, []).append(k)
@@ -213,11 +213,11 @@ class Citations:
     def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
         text = visible(inputs.response or "")
-        library = Library(inputs.sources, inputs.tick, inputs.question)
-        found = find_citations(text, library, inputs.tick)
+        library = Library(inputs)
+        found = find_citations(text, library)
         if not found:
             return []
-        supporter = Supporter(library.texts, library.known, inputs.tick)
+        supporter = Supporter(library)
         seen: dict[tuple[object, ...], Judgement] = {}
         claimed: dict[Span, str] = {}
         findings = []

@@ -73,11 +73,11 @@ WORDS = 5
 """Words of what is quoted, at least: fewer are a term."""
 
 
-def find_authorities(text: str, library: Library, tick: Callable[[], None]) -> Iterator[Citation]:
+def find_authorities(text: str, library: Library) -> Iterator[Citation]:
     """Those that stand in no passage, and so are fabricated; of what a passage has, nothing is told."""
     for form, pattern, is_known in _FORMS:
         for match in pattern.finditer(text):
-            tick()
+            library.tick()
             if not is_known(match, library):
                 start, end = match.span("cited") if "cited" in pattern.groupindex else match.span()
                 missing = "such sentence" if form == "quotation" else one_line(text[start:end], 60)
@@ -141,7 +141,7 @@ _LAW_BEFORE = re.compile(r"(?<!\w)(?P<name>[A-Z]{3,12}) \Z")
 _NEAR = 16
 
 
-def find_citations(text: str, library: Library, tick: Callable[[], None]) -> list[Citation]:
+def find_citations(text: str, library: Library) -> list[Citation]:
     """In the order of the text, none within another. Code, pictures and the definitions of footnotes hold
     none."""
     definitions = {match["label"]: match["says"] for match in _DEFINITION.finditer(text)}
@@ -153,15 +153,15 @@ def find_citations(text: str, library: Library, tick: Callable[[], None]) -> lis
     named = [
         *find_links(plain, library),
         *find_footnotes(plain, library, footnotes),
-        *find_ids(plain, library, tick),
-        *find_titles(plain, library, tick),
+        *find_ids(plain, library),
+        *find_titles(plain, library),
         *find_passages(plain, library),
     ]
     documents = _apart(named)
-    labelled = list(_labelled(plain, documents, library, tick))
+    labelled = list(_labelled(plain, documents, library))
     counted = (_as_listed(plain, one, definitions, library) for one in find_marks(plain, library))
     marks = [*counted, *find_superscripts(plain, library)]
-    authorities = find_authorities(plain, library, tick)
+    authorities = find_authorities(plain, library)
     return sorted(_apart([*labelled, *documents, *marks, *authorities]), key=lambda one: one.start)
 
 
@@ -171,14 +171,12 @@ def _as_listed(text: str, mark: Citation, definitions: dict[str, str], library: 
     return mark if known is None else replace(mark, parts=known[0], missing=known[1])
 
 
-def _labelled(
-    text: str, documents: list[Citation], library: Library, tick: Callable[[], None]
-) -> Iterator[Citation]:
+def _labelled(text: str, documents: list[Citation], library: Library) -> Iterator[Citation]:
     """Parts of documents. A document that is named beside one is where it must be."""
     ends = {one.end: one for one in documents if one.format in ("title", "id", "passage")}
     starts = {one.start: one for one in documents if one.format in ("title", "id", "passage")}
     for label in find_labels(text):
-        tick()
+        library.tick()
         if _is_part_of_name(text, label, library):
             continue
         start, end, among = label.start, label.end, None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from lrp4rag.claims import Value, find_values
 from lrp4rag.claims.words import content_words, word_set
+from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.citations.citation import Part
 from lrp4rag.guard.checks.citations.labels import Label, parts_of, same_standard, within
 from lrp4rag.source import Source
@@ -31,7 +32,7 @@ def _once(look: Callable[[Library, str], T]) -> Callable[[Library, str], T]:
 
     @wraps(look)
     def found(self: Library, text: str) -> T:
-        self._tick()
+        self.tick()
         key = look.__name__, text
         if key not in self._found:
             self._found[key] = look(self, text)
@@ -42,15 +43,15 @@ def _once(look: Callable[[Library, str], T]) -> Callable[[Library, str], T]:
 
 
 class Library:
-    """What passages are called: by number, id, title, and the parts of documents that they have; `asked` is
-    the question, which may name what an answer then names too."""
+    """What passages are called: by number, id, title, and the parts of documents that they have; the question
+    may name what an answer then names too."""
 
-    def __init__(self, sources: Sequence[Source], tick: Callable[[], None], asked: str) -> None:
-        self._asked = visible(asked)
-        self._tick = tick
+    def __init__(self, inputs: CheckInput) -> None:
+        self._asked = visible(inputs.question)
+        self.tick = inputs.tick
         self._found: dict[tuple[str, str], Any] = {}
+        self._sources = sources = inputs.sources
         self.texts = [visible(source.read) for source in sources]
-        self._sources = sources
         self.known = [_known_of(source) for source in sources]
         self._ids = {source.id.casefold(): number for number, source in enumerate(sources) if source.id}
         self._titles = [_words(source.title or "") for source in sources]
@@ -154,7 +155,7 @@ class Library:
 
     def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], bool]:
         """What stands under a label in some passages (all for None), and whether any of it is in none."""
-        self._tick()
+        self.tick()
         passages = range(len(self.texts)) if among is None else among
         if label.standard is not None:
             passages = [k for k in passages if any(same_standard(label, one) for one, _, _ in self._parts[k])]

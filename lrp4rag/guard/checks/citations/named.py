@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from lrp4rag.claims.words import word_set
@@ -84,11 +84,11 @@ def find_footnotes(text: str, library: Library, definitions: dict[str, str]) -> 
         yield Citation(*match.span(), "footnote", *known)
 
 
-def find_ids(text: str, library: Library, tick: Callable[[], None] = lambda: None) -> Iterator[Citation]:
+def find_ids(text: str, library: Library) -> Iterator[Citation]:
     """Ids of passages, words made like one ("HR-99" beside "HR-12"), and in brackets any that looks so."""
     shapes: dict[str, None] = {}
     for known in library.ids:
-        tick()
+        library.tick()
         for match in re.finditer(rf"(?<![\w-]){re.escape(known)}(?![\w-])", text):
             plain = known.isalpha() or known.isdecimal()
             if is_wrapped(text, *match.span()) or (not plain and len(known) > 1):
@@ -99,16 +99,16 @@ def find_ids(text: str, library: Library, tick: Callable[[], None] = lambda: Non
     patterns = [_UNKNOWN_ID, *([re.compile(rf"(?<![\w-])(?:{like})(?![\w-])")] if like else [])]
     for pattern in patterns:
         for match in pattern.finditer(text):
-            tick()
+            library.tick()
             if library.with_id(match[0]) is None and not library.says_exactly(match[0]):
                 yield marked(text, *match.span(), "id", (), one_line(match[0], 60))
 
 
-def find_titles(text: str, library: Library, tick: Callable[[], None] = lambda: None) -> Iterator[Citation]:
+def find_titles(text: str, library: Library) -> Iterator[Citation]:
     """Titles of passages, and names of documents where such are cited. A title that is no document's, such as
     a person's name, counts only where "according to", brackets or quotation marks make it a citation."""
     for title in dict.fromkeys(library.titles):
-        tick()
+        library.tick()
         start = text.find(title) if len(title) > 2 else -1
         while start >= 0:
             end = _end(text, start + len(title))
@@ -117,13 +117,13 @@ def find_titles(text: str, library: Library, tick: Callable[[], None] = lambda: 
                 yield _document(text, start, end, library)
             start = text.find(title, end)
     for match in _QUOTED.finditer(text):
-        tick()
+        library.tick()
         group = "name" if match["name"] is not None else "star"
         start, end = match.span(group)
         if is_announced(text, start - 1) and (_is_document(match[group]) or library.named(match[group])):
             yield _document(text, start, end, library)
     for match in _NAME.finditer(text):
-        tick()
+        library.tick()
         start = match.start() + _opening(match[0])
         name = text[start : match.end()]
         end = _end(text, match.end())
