@@ -23,10 +23,11 @@ from lrp4rag.guard.checks.citations.claims import claim_words, claims, without
 from lrp4rag.guard.checks.citations.find import find_citations
 from lrp4rag.guard.checks.citations.library import Library
 from lrp4rag.guard.checks.citations.marks import ORDINALS
+from lrp4rag.guard.checks.facts import sentence_of
 from lrp4rag.util.text import clipped, one_line, visible
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Sentence, Verdict
+    from lrp4rag.classifiers.verdict import Verdict
 
 
 LONGEST_CLAIM = 2000
@@ -302,13 +303,12 @@ class _Claim:
     def _factor(self, one: Citation) -> float:
         """Return how much is asked for: less where the sentence rests on what is cited, more where it is
         suspect."""
-        sentences: Sequence[Sentence] = self.verdict.sentences if self.verdict else ()
-        for sentence in sentences:
-            if sentence.start < self.span[1] and sentence.end > self.span[0]:
-                if sentence.suspect:
-                    return _STRICT
-                return _LENIENT if sentence.passage in one.passages else 1.0
-        return 1.0
+        sentence = sentence_of(*self.span, self.verdict) if self.verdict else None
+        if sentence is None:
+            return 1.0
+        if sentence.suspect:
+            return _STRICT
+        return _LENIENT if sentence.passage in one.passages else 1.0
 
 
 def _finding(text: str, one: Citation, kind: Outcome, judged: Judgement) -> Finding:

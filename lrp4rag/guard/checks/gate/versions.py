@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
+from lrp4rag.claims.numerals import ORDINALS
 from lrp4rag.source import Source
 
 _LONGEST = 60
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINALS = ORDINALS[:10]
 _NUMBER = r"\d{1,9}(?:[.-]\d{1,9}){0,5}"
 _STAGE = r"(?:[ ._-]?(?:rc|alpha|beta|dev|draft)\d{0,3}|[a-z]\d{0,3})?"
 _NTH = rf"(?P<nth>\d{{1,4}})(?:st|nd|rd|th)|(?P<word>{'|'.join(_ORDINALS)})"
