@@ -57,14 +57,13 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
     around, found = Surroundings(text), list[Fact]()
     for number, (start, end) in enumerate(sentences):
         tick()
-        after = sentences[number + 1] if number + 1 < len(sentences) else None
-        line = after is not None and "\n" in text[end : after[0]]
-        ruled = line and after is not None and _is_ruler(text[after[0] : after[1]])
-        if not ruled:
-            sentence, alone = text[start:end], len(sentences) == 1
-            values = find_values(sentence, around)
-            for clause in _claims(sentence, values, followed=line, alone=alone, tick=tick):
-                found.append(_fact(response, number, start, clause))
+        begin, stop = sentences[number + 1] if number + 1 < len(sentences) else (end, end)
+        line = "\n" in text[end:begin]
+        if line and _is_ruler(text[begin:stop]):
+            continue
+        sentence, alone = text[start:end], len(sentences) == 1
+        parts = _claims(sentence, find_values(sentence, around), followed=line, alone=alone, tick=tick)
+        found += [_fact(response, number, start, clause) for clause in parts]
     return found
 
 
@@ -87,9 +86,7 @@ def _claims(
 ) -> Iterator[Clause]:
     begin = 0 if alone else without_marker(text)
     body, values = text[begin:], _inside(values, begin, len(text))
-    if states_nothing(body, values):
-        return
-    if is_heading(text, values, followed=followed and not begin):
+    if states_nothing(body, values) or is_heading(text, values, followed=followed and not begin):
         return
     absent, last = False, 0
     for part in _rows(body) if body.startswith("|") else clauses(body, _amounts(body, values), tick):

@@ -92,8 +92,7 @@ def read_answers(reply: str) -> dict[Name, Answer]:
         return {}
     if not isinstance(found, dict):
         return {}
-    read = ((name, _answer(found.get(name))) for name in QUESTIONS)
-    return {name: one for name, one in read if one is not None}
+    return {name: one for name in QUESTIONS if (one := _answer(found.get(name))) is not None}
 
 
 class _Reply(BaseModel):
