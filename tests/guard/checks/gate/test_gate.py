@@ -38,6 +38,8 @@ NEW = Source(
     effective="2024-01-01",
     score=0.88,
 )
+OPEN = replace(OLD, expires=None)
+COMING = replace(NEW, version="4.0", effective="2025-01-01", text="It is 35 days.", score=0.7)
 PLAIN = Source("The canteen opens at noon.", score=0.7)
 
 
@@ -183,11 +185,11 @@ def test_an_older_version_of_the_same_document_is_dropped_without_any_date() -> 
 def test_a_version_that_does_not_hold_supersedes_nothing(
     change: dict[str, str], dropped: tuple[tuple[int, str], ...]
 ) -> None:
-    assert decided(replace(OLD, expires=None), replace(NEW, **change)).dropped == dropped
+    assert decided(OPEN, replace(NEW, **change)).dropped == dropped
 
 
 def test_a_version_below_the_minimum_supersedes_all_the_same() -> None:
-    result = decided(replace(OLD, expires=None), replace(NEW, score=0.2))
+    result = decided(OPEN, replace(NEW, score=0.2))
     assert result.null
     assert result.dropped == ((0, "superseded"), (1, "below minimum"))
 
@@ -252,65 +254,38 @@ def test_equal_versions_are_ordered_by_date_and_others_by_date_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "asked_for"),
+    ("question", "sources", "kept", "asked_for"),
     [
-        ("As of 2022, how many days of leave were there?", date(2022, 1, 1)),
-        ("What was the leave policy on 2022-03-05?", date(2022, 3, 5)),
-        ("What did the policy say before 2024?", date(2023, 12, 31)),
-        ("How many days of leave were there two years ago?", date(2022, 1, 1)),
+        ("As of 2022, how many days of leave were there?", (OLD, NEW), {0}, date(2022, 1, 1)),
+        ("What was the leave policy on 2022-03-05?", (OLD, NEW), {0}, date(2022, 3, 5)),
+        ("What did the policy say before 2024?", (OLD, NEW), {0}, date(2023, 12, 31)),
+        ("How many days of leave were there two years ago?", (OLD, NEW), {0}, date(2022, 1, 1)),
+        ("What was the leave policy in 2019?", (OLD, NEW), set(), date(2019, 1, 1)),
+        ("How did leave change between 2023 and 2024?", (OLD, NEW), {0, 1}, date(2023, 1, 1)),
+        ("What was the limit in 2023?", (OPEN, NEW), {0}, date(2023, 1, 1)),  # superseded only later
+        ("What was the limit in February 2024?", (OPEN, NEW), {1}, date(2024, 2, 1)),
+        ("What is the leave policy as of 2025-03-01?", (NEW, COMING), {1}, date(2025, 3, 1)),
+        ("What did the previous version say about leave?", (OLD, NEW, COMING), {0, 1}, None),
+        ("What is new in the policy compared to the old version?", (OLD, NEW, COMING), {0, 1}, None),
+        ("What does version 2.8 say about leave?", (OLD, NEW), {0, 1}, None),
+        ("What does version 1.0 say about leave?", (OLD, NEW), {1}, None),
     ],
 )
-def test_a_question_about_the_past_gets_what_was_valid_then(question: str, asked_for: date) -> None:
-    result = decided(OLD, NEW, question=question)
-    assert result.kept == (0,)
-    assert result.dropped == ((1, "not yet effective"),)
+def test_a_question_gets_what_was_valid_at_its_time_or_is_of_its_version(
+    question: str, sources: tuple[Source, ...], kept: set[int], asked_for: date | None
+) -> None:
+    result = decided(*sources, question=question)
+    assert set(result.kept) == kept
     assert result.asked_for == asked_for
-    assert not result.null
+    assert result.null == (not kept)
+
+
+def test_a_note_says_that_another_time_is_asked_for() -> None:
+    result = decided(OLD, NEW, question="What was the leave policy on 2022-03-05?")
+    assert result.dropped == ((1, "not yet effective"),)
     assert result.findings[0].kind == "history"
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "What did the previous version say about leave?",
-        "What is new in the policy compared to the old version?",
-    ],
-)
-def test_a_question_about_an_earlier_version_keeps_all_there_were(question: str) -> None:
-    coming = replace(NEW, version="4.0", effective="2025-01-01", text="It is 35 days.", score=0.7)
-    result = decided(OLD, NEW, coming, question=question)
-    assert result.kept == (0, 1)
-    assert result.dropped == ((2, "not yet effective"),)
-    assert result.asked_for is None
+    result = decided(OLD, NEW, question="What did the previous version say about leave?")
     assert any("earlier" in note for note in result.notes)
-
-
-def test_a_version_that_the_question_names_is_kept() -> None:
-    assert set(decided(OLD, NEW, question="What does version 2.8 say about leave?").kept) == {0, 1}
-    assert decided(OLD, NEW, question="What does version 1.0 say about leave?").kept == (1,)
-
-
-def test_nothing_was_valid_at_the_time_asked_for() -> None:
-    result = decided(OLD, NEW, question="What was the leave policy in 2019?")
-    assert result.null
-    assert [reason for _, reason in result.dropped] == ["not yet effective"] * 2
-
-
-def test_both_are_kept_where_the_change_falls_into_the_time_asked_for() -> None:
-    result = decided(OLD, NEW, question="How did leave change between 2023 and 2024?")
-    assert set(result.kept) == {0, 1}
-    assert result.asked_for == date(2023, 1, 1)
-
-
-def test_what_was_superseded_only_later_is_kept() -> None:
-    old, new = replace(OLD, expires=None), NEW
-    assert decided(old, new, question="What was the limit in 2023?").kept == (0,)
-    assert decided(old, new, question="What was the limit in February 2024?").kept == (1,)
-
-
-def test_the_future_can_be_asked_for() -> None:
-    coming = replace(NEW, version="4.0", effective="2025-01-01")
-    assert decided(NEW, coming, question="What is the leave policy as of 2025-03-01?").kept == (1,)
 
 
 # --- scores
