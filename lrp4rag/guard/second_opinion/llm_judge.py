@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import httpx
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from lrp4rag.source import Source
 from lrp4rag.util.strict_json import parse
@@ -284,24 +284,15 @@ class _FailedError(Exception):
         self.failure = failure
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    content: str
-
-
-class _Choice(BaseModel):
-    message: _Message
-
-
 class _Completion(BaseModel):
-    choices: list[_Choice] = Field(min_length=1, max_length=1)
+    choices: list[Any] = Field(max_length=1)
+    content: str = Field(strict=True, validation_alias=AliasPath("choices", 0, "message", "content"))
 
 
 def _content(reply: bytes) -> str:
     """Return the text of a completion."""
     try:
-        return _Completion.model_validate(parse(reply)).choices[0].message.content
+        return _Completion.model_validate(parse(reply)).content
     except ValueError:  # pydantic raises one too
         raise _FailedError("malformed") from None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Protocol
 
 from lrp4rag.guard.second_opinion.llm_judge import Opinion
@@ -57,14 +56,12 @@ class SecondOpinions:
     def offer(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> bool:
         """Say whether it is accepted: not where too many wait, or the end has begun. Returns at once; call it
         in the thread of the event loop."""
-        try:
-            if not self._open:
-                raise asyncio.QueueFull
+        is_accepted = self._open and not self._cases.full()
+        if is_accepted:
             self._cases.put_nowait((decision, question, sources, response))
-        except asyncio.QueueFull:
+        else:
             self.dropped += 1
-            return False
-        return True
+        return is_accepted
 
     async def __aenter__(self) -> SecondOpinions:
         await self._group.__aenter__()
@@ -72,9 +69,7 @@ class SecondOpinions:
         self._open = True
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         self._open = False
         try:
             if error is None:
