@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,11 +19,16 @@ LARGEST = 64 * 2**20
 """Bytes of a file that holds one record."""
 
 
-def parse(text: str | bytes) -> Any:
-    """Parse a value. Raises `ValueError` (`json.JSONDecodeError` where the position is known)."""
+def parse(text: str | bytes, integer: Callable[[str], Any] = int) -> Any:
+    """Parse a value; `integer` makes one of its digits. Raises `ValueError` (`json.JSONDecodeError` where the
+    position is known)."""
     try:
         return json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=integer,
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, exists, or_, select
+from sqlalchemy import Connection, Row, and_, bindparam, exists, or_, select
 
 from lrp4rag.guard.audit.database import CHECKPOINTS, ENTRIES, HEAD, TEXTS
 from lrp4rag.guard.audit.entry import (
@@ -147,10 +147,6 @@ class Checkpoint(BaseModel):
         return canonical(self.model_dump()).decode()
 
     @property
-    def digest(self) -> str:
-        return digest(self.text.encode())
-
-    @property
     def signed(self) -> bool:
         """Whether the signature is valid for the key that it names."""
         content = _signed_bytes(self.model_dump(exclude={"signature"}))
@@ -178,14 +174,6 @@ class Checkpoint(BaseModel):
         if not checkpoint.signed:
             raise InputError("its signature is not of the key that it names: changed", field="checkpoint")
         return checkpoint
-
-
-def sign(
-    key: Ed25519PrivateKey, *, number: int, previous: str, sequence: int, hash: str, time: str
-) -> Checkpoint:
-    content = {"number": number, "previous": previous, "sequence": sequence, "hash": hash, "time": time}
-    content["key"] = key_hex(key.public_key())
-    return Checkpoint.model_validate({**content, "signature": key.sign(_signed_bytes(content)).hex()})
 
 
 def _signed_bytes(content: dict[str, Any]) -> bytes:
@@ -230,10 +218,6 @@ def read_texts(
     return texts
 
 
-def delete_texts(connection: Connection, which: ColumnElement[bool]) -> int:
-    return connection.execute(TEXTS.delete().where(which)).rowcount
-
-
 def named_texts(record: object) -> dict[str, Any]:
     """Return the hashes of texts in a record as it is stored; none where it was damaged."""
     try:
@@ -268,14 +252,16 @@ def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint
     last = connection.scalar(newest)
     if last is not None and (checkpoint := _still_holds(last, head, key)):
         return checkpoint
-    checkpoint = sign(
-        key,
-        number=head.checkpoints + 1,
-        previous=NOTHING if last is None else digest(str(last).encode("utf-8", "surrogateescape")),
-        sequence=head.entries,
-        hash=head.hash,
-        time=stamp(),
-    )
+    content: dict[str, Any] = {
+        "number": head.checkpoints + 1,
+        "previous": NOTHING if last is None else digest(str(last).encode("utf-8", "surrogateescape")),
+        "sequence": head.entries,
+        "hash": head.hash,
+        "time": stamp(),
+        "key": key_hex(key.public_key()),
+    }
+    signature = key.sign(_signed_bytes(content)).hex()
+    checkpoint = Checkpoint.model_validate({**content, "signature": signature})
     connection.execute(CHECKPOINTS.insert().values(number=checkpoint.number, checkpoint=checkpoint.text))
     connection.execute(HEAD.update().values(checkpoints=checkpoint.number))
     return checkpoint

@@ -162,7 +162,7 @@ def _create(path: Path) -> None:
     if not path.parent.is_dir():
         raise InputError("its folder does not exist", path=path)
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        path.touch(0o600, exist_ok=False)
     except FileExistsError:
         return  # another process was faster
     folder = os.open(path.parent, os.O_RDONLY)
@@ -187,7 +187,7 @@ def _configure_sqlite(engine: Engine, *, read_only: bool) -> None:
     def connected(connection: Any, _: object) -> None:
         connection.isolation_level = None  # transactions are begun below, and not by the driver
         # Text that was tampered with may be no UTF-8; that is to be told, not to end the reading.
-        connection.text_factory = _text
+        connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA secure_delete=ON")  # erased texts are overwritten
@@ -198,10 +198,6 @@ def _configure_sqlite(engine: Engine, *, read_only: bool) -> None:
     def begun(connection: Connection) -> None:
         writes = connection.get_execution_options().get(WRITES)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
@@ -365,12 +361,8 @@ def require_log_tables(connection: Connection, place: str, *, create: bool) -> N
             )
         )
         return
-    columns = {column["name"] for column in tables.get_columns(HEAD.name)}
-    rows = (
-        []
-        if not {"application", "version"} <= columns
-        else connection.execute(select(HEAD.c.application, HEAD.c.version)).all()
-    )
+    known = {"application", "version"} <= {column["name"] for column in tables.get_columns(HEAD.name)}
+    rows = connection.execute(select(HEAD.c.application, HEAD.c.version)).all() if known else []
     if len(rows) != 1 or rows[0].application != APPLICATION:
         raise InputError("this is no audit log, or its head was changed; restore a backup", path=place)
     if rows[0].version != VERSION:

@@ -42,7 +42,7 @@ def read_canonical(text: object) -> Any:
     if not isinstance(text, str):
         raise ValueError("not a text")
     try:
-        value = _as_doubles(parse(text))
+        value = parse(text, _as_double)
         same = canonical(value) == text.encode()
     except (RecursionError, OverflowError) as error:
         raise ValueError("not canonical JSON") from error
@@ -51,15 +51,10 @@ def read_canonical(text: object) -> Any:
     return value
 
 
-def _as_doubles(value: Any) -> Any:
+def _as_double(digits: str) -> float:
     """Python reads 1e16, which is spelt with all its digits, as an integer that JSON does not have."""
-    if isinstance(value, int) and abs(value) >= _SAFE:
-        return float(value)
-    if isinstance(value, dict):
-        return {name: _as_doubles(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_as_doubles(item) for item in value]
-    return value
+    value = int(digits)
+    return value if abs(value) < _SAFE else float(value)
 
 
 _SALT = re.compile(r"[0-9a-f]{32}")
@@ -79,11 +74,9 @@ def salted_hash(salt: object, text: object) -> str | None:
         value = read_canonical(text)
     except ValueError:
         return None
-    return (
-        hmac.new(bytes.fromhex(salt), value.encode(), "sha256").hexdigest()
-        if isinstance(value, str)
-        else None
-    )
+    if not isinstance(value, str):
+        return None
+    return hmac.new(bytes.fromhex(salt), value.encode(), "sha256").hexdigest()
 
 
 NOTHING = "0" * 64
@@ -117,7 +110,7 @@ class Entry:
     @property
     def line(self) -> bytes:
         """The entry as a line of canonical JSON; without `hash`, it is what the hash is of."""
-        return canonical({**_hashed(self.sequence, self.time, self.previous, self.record), "hash": self.hash})
+        return canonical(vars(self))
 
 
 def chained(sequence: int, previous: str, record: dict[str, Any]) -> Entry:
@@ -127,20 +120,13 @@ def chained(sequence: int, previous: str, record: dict[str, Any]) -> Entry:
 
 
 def entry_hash(sequence: int, time: str, previous: str, record: dict[str, Any]) -> str:
-    return digest(canonical(_hashed(sequence, time, previous, record)))
-
-
-def _hashed(sequence: int, time: str, previous: str, record: dict[str, Any]) -> dict[str, JSON]:
-    return {"sequence": sequence, "time": time, "previous": previous, "record": record}
+    content: dict[str, JSON] = {"sequence": sequence, "time": time, "previous": previous, "record": record}
+    return digest(canonical(content))
 
 
 def row_of(entry: Entry) -> dict[str, Any]:
     """Return the entry as a row of its table."""
-    return {
-        **searched(entry.record),
-        **{name: getattr(entry, name) for name in ("sequence", "time", "previous", "hash")},
-        "record": canonical(entry.record).decode(),
-    }
+    return {**searched(entry.record), **vars(entry), "record": canonical(entry.record).decode()}
 
 
 def entry_of(row: Row[Any]) -> Entry:

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -18,7 +17,6 @@ from lrp4rag.guard.audit.chain import (
     add_checkpoint,
     add_entry,
     add_texts,
-    delete_texts,
     is_erased,
     key_hex,
     named_texts,
@@ -192,7 +190,7 @@ class AuditLog:
             row = connection.execute(select(ENTRIES).where(ENTRIES.c.id == id)).one_or_none()
             if row is None:
                 raise InputError("the log has no entry with this id", field="id")
-            count = delete_texts(connection, TEXTS.c.id == id)
+            count = connection.execute(TEXTS.delete().where(TEXTS.c.id == id)).rowcount
             if count or (named_texts(row.record) and not is_erased(connection, row.sequence)):
                 self._add(connection, {"id": uuid.uuid4().hex, "kind": ERASURE, "of": id})
         self._database.forget_erased()
@@ -204,7 +202,7 @@ class AuditLog:
         moment = stamp(before)
         old = select(ENTRIES.c.id).where(ENTRIES.c.time < moment)
         with self._database.writing() as connection:
-            count = delete_texts(connection, TEXTS.c.id.in_(old))
+            count = connection.execute(TEXTS.delete().where(TEXTS.c.id.in_(old))).rowcount
             if count:
                 self._add(connection, {"id": uuid.uuid4().hex, "kind": EXPIRY, "before": moment})
         self._database.forget_erased()
@@ -217,14 +215,6 @@ class AuditLog:
             raise InputError("a checkpoint is signed: the log needs a key", field="key")
         with self._database.writing() as connection:
             return _signed(connection, self._key)
-
-    def sign(self) -> None:
-        """Sign the head and store that, where there are a key and an entry."""
-        if self._key is None:
-            return
-        with self._database.writing() as connection:
-            if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
-                _signed(connection, self._key)
 
     def verify(
         self, public_key: Ed25519PublicKey | None = None, checkpoint: Checkpoint | None = None
@@ -246,16 +236,17 @@ class AuditLog:
                 return
             self._open = False
         try:
-            self.sign()
+            if self._key is not None:
+                with self._database.writing() as connection:
+                    if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
+                        _signed(connection, self._key)
         finally:
             self._database.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _add(self, connection: Connection, record: dict[str, Any]) -> Entry:

@@ -39,6 +39,14 @@ def rewrite(log, records):
         connection.execute(HEAD.update().values(entries=len(records), hash=previous))
 
 
+def cut(log, after):
+    """Entries are deleted, and the head is changed to fit."""
+    with log._database.writing() as connection:
+        connection.execute(delete(ENTRIES).where(ENTRIES.c.sequence > after))
+        hash = connection.scalar(select(ENTRIES.c.hash).where(ENTRIES.c.sequence == after))
+        connection.execute(HEAD.update().values(entries=after, hash=hash))
+
+
 def drop_checkpoints(log, after):
     with log._database.writing() as connection:
         connection.execute(delete(CHECKPOINTS).where(CHECKPOINTS.c.number > after))
@@ -61,19 +69,13 @@ def test_a_chain_that_was_rewritten_is_found(filled):
 
 
 def test_a_cut_is_found_up_to_the_last_checkpoint_in_the_log(filled):
-    with filled._database.writing() as connection:
-        connection.execute(delete(ENTRIES).where(ENTRIES.c.sequence > 7))
-        hash = connection.scalar(select(ENTRIES.c.hash).where(ENTRIES.c.sequence == 7))
-        connection.execute(HEAD.update().values(entries=7, hash=hash))
+    cut(filled, 7)
     assert "is missing" in said(filled)
 
 
 def test_a_cut_with_its_checkpoints_is_found_by_one_kept_elsewhere(filled):
     kept = filled.checkpoint()
-    with filled._database.writing() as connection:
-        connection.execute(delete(ENTRIES).where(ENTRIES.c.sequence > 5))
-        hash = connection.scalar(select(ENTRIES.c.hash).where(ENTRIES.c.sequence == 5))
-        connection.execute(HEAD.update().values(entries=5, hash=hash))
+    cut(filled, 5)
     drop_checkpoints(filled, 1)
     assert filled.verify().whole  # nothing in the log can tell
     words = said(filled, checkpoint=Checkpoint.parse(kept.text))

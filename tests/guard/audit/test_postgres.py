@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,31 +34,16 @@ def server() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="lrp4rag-pg-"))  # a socket's path is short
     if user:
         shutil.chown(folder, **user)
+    run = partial(subprocess.run, check=True, capture_output=True, cwd=folder, **user)
     try:
-        made = [
-            binaries / "initdb",
-            "-D",
-            folder / "data",
-            "-U",
-            "lrp4rag",
-            "-A",
-            "trust",
-            "-N",
-            "-E",
-            "UTF8",
-        ]
-        subprocess.run(made, check=True, capture_output=True, cwd=folder, **user)
+        run([binaries / "initdb", *f"-D {folder}/data -U lrp4rag -A trust -N -E UTF8".split()])
         options = f"-k {folder} -c listen_addresses='' -c synchronous_commit=off"
         control = [binaries / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log"]
-        subprocess.run(
-            [*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder, **user
-        )
+        run([*control, "-o", options, "start"])
         try:
             yield f"postgresql+psycopg://lrp4rag@/NAME?host={folder}"
         finally:
-            subprocess.run(
-                [*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd=folder, **user
-            )
+            run([*control, "-m", "immediate", "stop"])
     finally:
         shutil.rmtree(folder)
 
