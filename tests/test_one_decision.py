@@ -58,8 +58,7 @@ def streamed(detector: Detector, policy: Policy, example: Example, random: Rando
     for written in (*parts, None):
         answer.end() if written is None else answer.write(written)
         while (due := answer.next()) is not None:
-            part = answer.release(answer.decide(due)) if isinstance(due, Pending) else due
-            shown.append(part.text)
+            shown.append(answer.release(answer.decide(due)) if isinstance(due, Pending) else due)
     found = answer.assess(detector.card.threshold)
     statuses = tuple(one.status for one in answer.judged if any(map(str.isalnum, one.text)))
     return Outcome(statuses, found.decided.action, found.decided.reason), "".join(shown)

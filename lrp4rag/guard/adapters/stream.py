@@ -77,8 +77,7 @@ class GuardedStream:
 
     async def arun(self, texts: AsyncIterable[str]) -> AsyncIterator[Part]:
         """The same, judged in another thread than that of the event loop."""
-        wanted = not self.over
-        if wanted:
+        if not self.over:
             async for text in texts:
                 async for part in in_thread(self.feed(text)):
                     yield part
@@ -107,7 +106,7 @@ class GuardedStream:
 
     def _parts(self) -> Iterator[Part]:
         while (due := self._answer.next()) is not None:
-            yield self._judged(due) if isinstance(due, Pending) else Part(due.text)
+            yield self._judged(due) if isinstance(due, Pending) else Part(due)
 
     def _judged(self, due: Pending) -> Part:
         try:
@@ -117,7 +116,7 @@ class GuardedStream:
             sentence, self._why = self._answer.unavailable(due), why_not(error)
         place = {"start": due.piece.start, "end": due.piece.end}
         self._records.append({**place, **asdict(sentence.decided), **sentence.record()})
-        return Part(self._answer.release(sentence).text, self._records[-1])
+        return Part(self._answer.release(sentence), self._records[-1])
 
     def _assessment(self) -> Assessment:
         if self._answer.unfit is None and self._answer.text.strip():

@@ -23,7 +23,7 @@ from lrp4rag.guard.policy.assessment import (
     record_finding,
     without_words,
 )
-from lrp4rag.guard.policy.decision import Decided, of_sentence, rule_of, strictest
+from lrp4rag.guard.policy.decision import Decided, by_checks, of_sentence, strictest, unjudged
 from lrp4rag.guard.policy.policy import WITHHELD, Action, Policy, corrected
 from lrp4rag.guard.policy.reasons import CHECK_OF, IN_STREAMS, Reason, row_of
 from lrp4rag.report.generation import record_piece
@@ -100,15 +100,6 @@ class DecidedSentence:
         return {name: record[name] for name in (*verdict, *evidence)} | {"findings": findings}
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Text that may leave: a sentence, marked or replaced by a notice, or text that says nothing, such as
-    white space, which has no `sentence`."""
-
-    text: str
-    sentence: DecidedSentence | None = None
-
-
 class GuardedAnswer:
     """One answer to a question from its passages. Nothing leaves before it is judged and decided on.
 
@@ -158,16 +149,16 @@ class GuardedAnswer:
         if not self.over and self._reading is not None:
             self._due.extend(Pending(*one) for one in self._reading.ready(None))
 
-    def next(self) -> Part | Pending | None:
-        """Return the text or the sentence that is due; None until more comes, and once the answer is stopped.
-        A sentence is due until it is released."""
+    def next(self) -> str | Pending | None:
+        """Return what is due: text that says nothing, such as white space, or a sentence, until it is
+        released. None until more comes, and once the answer is stopped."""
         if self._pending is not None:
             return self._pending
         if self.over or not self._due:
             return None
         pending = self._due.popleft()
         if says_nothing(pending.piece):
-            return self._leave(Part(pending.piece.text))
+            return self._leave(pending.piece.text)
         self._pending = pending
         return pending
 
@@ -179,25 +170,24 @@ class GuardedAnswer:
         judged = self._reading.judge(piece, followed=followed)
         given = CheckInput(self.question, self.sources, piece.text, memory=self._memory)
         checked = run_checks(self._checks, given, budget=self.policy.budget)
-        ruled = rule_of(self.policy, checked, *IN_STREAMS)
-        decided = strictest([self._by_status(judged), *([] if ruled is None else [ruled])])
+        decided = strictest([self._by_status(judged), *by_checks(self.policy, checked, *IN_STREAMS)])
         return DecidedSentence(piece, decided, judged, checked)
 
     def unavailable(self, pending: Pending) -> DecidedSentence:
         """Return the decision on a sentence that could not be judged."""
-        return DecidedSentence(pending.piece, Decided(self.policy.unavailable, "unavailable", "unavailable"))
+        return DecidedSentence(pending.piece, unjudged(self.policy))
 
     def _by_status(self, judged: JudgedPiece) -> Decided:
         """By its own status, and by how many sentences so far are suspect: a supported one is served."""
         if judged.abstained:
-            return Decided(self.policy.abstained, "unlike training data", "abstained")
+            return unjudged(self.policy, abstained=True)
         if not judged.suspect:
             reason: Reason = "grounded" if judged.status == "supported" else "states nothing"
             return Decided("serve", reason, "verdict")
         counts = Counter(one.status for one in (*self.judged, judged))
         return of_sentence(self.policy, judged.status, counts)
 
-    def release(self, sentence: DecidedSentence) -> Part:
+    def release(self, sentence: DecidedSentence) -> str:
         """Return the sentence with its mark, or a notice in its place; a notice is not repeated for the next
         one. Raises `ValueError` for a sentence that is not due."""
         if self._pending is None or sentence.piece is not self._pending.piece:
@@ -211,7 +201,7 @@ class GuardedAnswer:
         most = self.policy.sentences.stop_after
         if most is not None and sum(self.actions[one] for one in WITHHELD) >= most:
             self.over = self.stopped = True
-        return self._leave(Part(self._shown(sentence), sentence))
+        return self._leave(self._shown(sentence))
 
     def _shown(self, sentence: DecidedSentence) -> str:
         piece, decided, texts = sentence.piece, sentence.decided, self.policy.texts
@@ -230,9 +220,9 @@ class GuardedAnswer:
             self._notice = getattr(texts, name)
         return in_place(piece, "" if self._notice == before else self._notice)
 
-    def _leave(self, part: Part) -> Part:
-        self.shown += part.text
-        return part
+    def _leave(self, text: str) -> str:
+        self.shown += text
+        return text
 
     @property
     def abstained(self) -> bool:
@@ -258,6 +248,4 @@ class GuardedAnswer:
             last = assessment.shown(self.text)
         else:
             last = assessment.below if wrote else assessment.message
-        last = f"\n\n{last}" if last and wrote else last
-        self.shown += last
-        return last
+        return self._leave(f"\n\n{last}" if last and wrote else last)

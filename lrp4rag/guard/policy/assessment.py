@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from lrp4rag.classifiers.verdict import FLAGGED
 from lrp4rag.example import Example
 from lrp4rag.guard.checks.check import CheckInput, Finding
 from lrp4rag.guard.checks.registry import Checked, run_checks
-from lrp4rag.guard.policy.decision import Decided, Measures, decide, measure, rule_of, strictest
+from lrp4rag.guard.policy.decision import Decided, Measures, by_checks, decide, measure, strictest, unjudged
 from lrp4rag.guard.policy.policy import WITHHELD, Policy, corrected, filled
 from lrp4rag.guard.policy.reasons import CHECK_OF, row_of
 from lrp4rag.report.decision import DecisionWords
@@ -137,34 +136,27 @@ def assess(
     return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
 
 
-def assess_passages(
-    policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
-) -> Assessment | None:
+def assess_passages(policy: Policy, question: str, sources: tuple[Source, ...]) -> Assessment | None:
     """Decide on a question before an answer is written: where the gate finds no passage that is
     fit to answer from, and the policy withholds then. None where an answer may be written."""
-    checked = _gated(policy, question, sources, now)
-    decided = rule_of(policy, checked, "null")
-    if decided is None or decided.action != "withhold":
+    checked = _gated(policy, question, sources)
+    decided = by_checks(policy, checked, "null")
+    if not decided or strictest(decided).action != "withhold":
         return None
-    return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
+    return _worded(policy, sources, None, strictest(decided), measure(None, checked, ""), checked)
 
 
-def assess_unjudged(
-    policy: Policy, question: str, sources: tuple[Source, ...], *, now: datetime | None = None
-) -> Assessment:
+def assess_unjudged(policy: Policy, question: str, sources: tuple[Source, ...]) -> Assessment:
     """Of an answer that cannot be judged, since nothing was retrieved, or nothing was written: the
     stricter of what the policy says of passages that are not fit and of what is unavailable."""
-    checked = _gated(policy, question, sources, now)
-    ruled = rule_of(policy, checked, "null")
-    decided = Decided(policy.unavailable, "unavailable", "unavailable")
-    decided = strictest([one for one in (ruled, decided) if one is not None])
+    checked = _gated(policy, question, sources)
+    decided = strictest([*by_checks(policy, checked, "null"), unjudged(policy)])
     return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
 
 
-def _gated(policy: Policy, question: str, sources: tuple[Source, ...], now: datetime | None) -> Checked:
+def _gated(policy: Policy, question: str, sources: tuple[Source, ...]) -> Checked:
     checks = {name: check for name, check in policy.enabled_checks.items() if name == CHECK_OF["null"]}
-    given = CheckInput(question, sources, now=now or datetime.now(UTC))
-    return run_checks(checks, given, budget=policy.budget)
+    return run_checks(checks, CheckInput(question, sources), budget=policy.budget)
 
 
 def _worded(
@@ -226,38 +218,25 @@ class _Words:
         return " ".join(self._filled(getattr(self.policy.texts, name)) for name in dict.fromkeys(names))
 
     def _filled(self, template: str) -> str:
-        texts = self.policy.texts
+        texts, found = self.policy.texts, self.checked.of
         names = ", ".join(_named(source) for source in self.closest)
-        values: dict[str, Callable[[], str]] = {
-            "sources": lambda: filled(texts.closest, {"sources": names}) if names else "",
-            "contact": lambda: texts.contact,
-            "sides": lambda: _sides(self.checked.of("conflicts", "conflict")),
-            "outdated": lambda: " ".join(
-                dict.fromkeys(one.words for one in self.checked.of("outdated", "outdated"))
-            ),
-            "condition": lambda: _conditions(self.checked.of("omissions", "omitted")),
-            "contradictions": lambda: contradictions_told(self.policy, self.contradictions),
+        conditions = [
+            f"“{one_line(str(one.details.get('condition', '')), LONGEST)}”"
+            for one in found("omissions", "omitted")
+        ]
+        told = [corrected(texts.instead, one) for one in self.contradictions]
+        values = {
+            "sources": filled(texts.closest, {"sources": names}) if names else "",
+            "contact": texts.contact,
+            "sides": " ".join(one.words for one in found("conflicts", "conflict") if one.start is not None),
+            "outdated": " ".join(dict.fromkeys(one.words for one in found("outdated", "outdated"))),
+            "condition": ", ".join(dict.fromkeys(conditions)),
+            "contradictions": " ".join(list(dict.fromkeys(told))[:MOST_TOLD]),
         }
-        return filled(template, {name: value() for name, value in values.items()})
-
-
-def contradictions_told(policy: Policy, some: Iterable[Contradiction]) -> str:
-    """Word what the answer and a passage say, of `MOST_TOLD` contradictions at most: The answer says “30
-    days”; passage 1 says “14 days”."""
-    told = [corrected(policy.texts.instead, one) for one in some]
-    return " ".join(list(dict.fromkeys(told))[:MOST_TOLD])
+        return filled(template, values)
 
 
 def _named(source: Source) -> str:
     name = source.title or source.id or source.text
     version = f" ({one_line(source.version, LONGEST)})" if source.version else ""
     return f"“{one_line(name, LONGEST)}”{version}"
-
-
-def _sides(findings: list[Finding]) -> str:
-    return " ".join(one.words for one in findings if one.start is not None)
-
-
-def _conditions(findings: list[Finding]) -> str:
-    quoted = [f"“{one_line(str(one.details.get('condition', '')), LONGEST)}”" for one in findings]
-    return ", ".join(dict.fromkeys(quoted))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lrp4rag.classifiers.verdict import FLAGGED, STATING, Status
@@ -23,7 +23,7 @@ class Measures:
 
     * `judged`: whether there is a verdict. `probability` that the response is hallucinated, None where it
       states nothing or was not judged; `hallucinated` is the verdict.
-    * `supported`, `contradicted`, `unsupported`: how many of its sentences are.
+    * `statuses`: how many of its sentences are supported, contradicted and so on, as records have them.
     * `faithfulness`, `facts`: the shares of its sentences that are supported and of its facts that are
       grounded (0 to 1); None where it has none. They describe, and decide in bands only.
     * `found`: what checks found, and `unavailable` the checks that did not finish.
@@ -32,19 +32,12 @@ class Measures:
     judged: bool = True
     probability: float | None = None
     hallucinated: bool = False
-    supported: int = 0
-    contradicted: int = 0
-    unsupported: int = 0
+    statuses: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(STATING, 0))
     faithfulness: float | None = None
     facts: float | None = None
     abstained: bool = False
     found: frozenset[Kind] = frozenset()
     unavailable: frozenset[str] = frozenset()
-
-    @property
-    def statuses(self) -> dict[str, int]:
-        """Its sentences by status, as records have them."""
-        return {status: getattr(self, status) for status in STATING}
 
     @property
     def flagged(self) -> int:
@@ -63,13 +56,12 @@ def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measure
     if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
         return Measures(judged=False, found=found, unavailable=missing)
     counts = Counter(one.status for one in verdict.sentences)
-    stating = sum(counts[status] for status in STATING)
+    statuses: dict[str, int] = {status: counts[status] for status in STATING}
+    stating = sum(statuses.values())
     return Measures(
         probability=verdict.probability,
         hallucinated=bool(verdict.hallucinated),
-        supported=counts["supported"],
-        contradicted=counts["contradicted"],
-        unsupported=counts["unsupported"],
+        statuses=statuses,
         faithfulness=counts["supported"] / stating if stating else None,
         facts=fact_score(checked.findings.get("facts", ())),
         abstained=verdict.abstained or counts["not judged"] > 0,
@@ -97,7 +89,7 @@ def decide(policy: Policy, measures: Measures) -> Decided:
         *_by_rules(policy, measures),
         *_unfinished(policy, measures),
         *_by_share(policy, measures),
-        Decided("serve", "grounded" if measures.supported else "states nothing", "verdict"),
+        Decided("serve", "grounded" if measures.statuses["supported"] else "states nothing", "verdict"),
     ]
     return strictest(holding)
 
@@ -108,10 +100,15 @@ def strictest(some: Sequence[Decided]) -> Decided:
 
 
 def _without_verdict(policy: Policy, measures: Measures) -> Iterator[Decided]:
-    if measures.abstained:
-        yield Decided(policy.abstained, "unlike training data", "abstained")
-    elif not measures.judged:
-        yield Decided(policy.unavailable, "unavailable", "unavailable")
+    if measures.abstained or not measures.judged:
+        yield unjudged(policy, abstained=measures.abstained)
+
+
+def unjudged(policy: Policy, *, abstained: bool = False) -> Decided:
+    """Decide on what has no verdict: the detector abstained, or could not judge it."""
+    if abstained:
+        return Decided(policy.abstained, "unlike training data", "abstained")
+    return Decided(policy.unavailable, "unavailable", "unavailable")
 
 
 def _by_claims(policy: Policy, counts: Mapping[str, int], *, hallucinated: bool = False) -> Iterator[Decided]:
@@ -161,10 +158,8 @@ def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) ->
     return strictest(list(_by_claims(policy, alone)))
 
 
-def rule_of(policy: Policy, checked: Checked, *kinds: Kind) -> Decided | None:
-    """Decide by the checks' findings of these kinds alone: the
-    strictest. None for none."""
+def by_checks(policy: Policy, checked: Checked, *kinds: Kind) -> list[Decided]:
+    """Return the decisions on findings of these kinds alone, and on checks that did not finish."""
     found = frozenset(kind for kind in kinds if checked.of(CHECK_OF[kind], kind))
     measures = Measures(found=found, unavailable=frozenset(checked.unavailable))
-    holding = [*_by_rules(policy, measures), *_unfinished(policy, measures)]
-    return strictest(holding) if holding else None
+    return [*_by_rules(policy, measures), *_unfinished(policy, measures)]

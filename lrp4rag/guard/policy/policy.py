@@ -51,13 +51,15 @@ def _known(text: str) -> str:
 Template = Annotated[str, Field(max_length=LONGEST), AfterValidator(_known)]
 
 
-class Texts(BaseModel):
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Texts(_Strict):
     """{sources} are the closest sources, {contact} is whom to ask, {sides} what passages say against each
     other, {outdated} which of them do not hold now, {condition} what is left out, {contradictions} each
     value that a passage has otherwise (`instead`: {said}, {passage} and {instead}). Braces in what is
     filled in are text."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     mark: Template = Field(default=" [not verified]", description="Follows a suspect sentence.")
     correction: Template = " [passage {passage} says “{instead}”]"
@@ -130,10 +132,6 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 """From the mildest to the strictest."""
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
 """By which nobody sees what was written."""
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Claims(_Strict):
@@ -231,13 +229,8 @@ class Policy(_Strict):
 def load_policy(path: Path | None) -> Policy:
     """Return the policy in a YAML file, the default one without. Raises `InputError` naming file, line and
     field."""
-    return Policy() if path is None else policy_of(read_yaml(path), path)
-
-
-def policy_of(given: dict[str, Any], path: Path | None = None) -> Policy:
-    """Raises `InputError` naming the line of the file."""
     try:
-        return Policy.model_validate(given)
+        return Policy() if path is None else Policy.model_validate(read_yaml(path))
     except ValidationError as error:
         message, field = first_fault(error)
         raise InputError(message, path=path, line=line_of(path, field), field=field) from None

@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import Assessment, GuardedAnswer
-from lrp4rag.guard.policy.answer import DecidedSentence, Part, Pending
-from lrp4rag.guard.policy.decision import Decided
+from lrp4rag.guard.policy.answer import DecidedSentence, Pending
+from lrp4rag.guard.policy.decision import unjudged
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.problems import Problem
@@ -134,10 +134,10 @@ class JudgedAnswer:
             raise Problem(502, "The upstream failed", "its answer is longer than is allowed")
         answer.write(delta.content)
 
-    async def _recorded(self, answer: GuardedAnswer, due: Part | Pending) -> RecordedPart:
+    async def _recorded(self, answer: GuardedAnswer, due: str | Pending) -> RecordedPart:
         """Decide on a sentence, and have the decision on disk before its text leaves."""
-        if isinstance(due, Part):
-            return RecordedPart(due.text)
+        if isinstance(due, str):
+            return RecordedPart(due)
 
         def job(_: Detector) -> DecidedSentence:
             started = time.monotonic()
@@ -167,7 +167,7 @@ class JudgedAnswer:
             findings=counted(sentence.checked.every),
             unavailable=dict(sentence.checked.unavailable),
         )
-        return RecordedPart(answer.release(sentence).text, decision, sentence)
+        return RecordedPart(answer.release(sentence), decision, sentence)
 
     async def _assess(self, answer: GuardedAnswer) -> Assessment:
         def job(detector: Detector) -> Assessment:
@@ -186,8 +186,7 @@ class JudgedAnswer:
     async def _finish(self, answer: GuardedAnswer, assessment: Assessment | None) -> None:
         """Record the answer as a whole; without an assessment it is unavailable."""
         self.assessment = assessment
-        unavailable = Decided(self.server.settings.policy.unavailable, "unavailable", "unavailable")
-        decided = unavailable if assessment is None else assessment.decided
+        decided = unjudged(self.server.settings.policy) if assessment is None else assessment.decided
         self.decision = await self.server.recorder.decide(
             "answer",
             decided.action,

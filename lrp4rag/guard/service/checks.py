@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sqlalchemy.engine import make_url
 
 from lrp4rag.classifiers.model import Model, detector_beside
+from lrp4rag.classifiers.verdict import FLAGGED
 from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.service.problems import Problem
 from lrp4rag.guard.service.settings import Settings
@@ -35,11 +36,10 @@ def check(settings: Settings) -> Iterator[str]:
     name, beside = settings.reader or card.reader["name"], ", beside which texts alone are compared"
     yield f"reader     {name}, {settings.dtype}{beside if fitted.texts and name != NONE else ''}"
     policy = settings.policy
-    claims = policy.claims
+    claims = ", ".join(f"{status} {getattr(policy.claims, status)}" for status in FLAGGED)
     yield (
-        f"policy     {policy.name}, {policy.hash}: contradicted {claims.contradicted}, unsupported "
-        f"{claims.unsupported}, most of it {claims.most or 'the same'}; checks: "
-        f"{', '.join(policy.checks) or 'none'}"
+        f"policy     {policy.name}, {policy.hash}: {claims}, most of it {policy.claims.most or 'the same'}; "
+        f"checks: {', '.join(policy.checks) or 'none'}"
     )
     with AuditLog.open(settings.audit, key=settings.audit_key, texts=settings.keep_texts):
         yield f"audit      {make_url(settings.audit).render_as_string(hide_password=True)}"

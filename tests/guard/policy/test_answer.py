@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from lrp4rag.classifiers.domain import Unlike
-from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan
+from lrp4rag.classifiers.verdict import Contradiction, SuspectSpan
 from lrp4rag.example import Example
 from lrp4rag.guard.policy import GuardedAnswer, Policy
-from lrp4rag.guard.policy.answer import DecidedSentence, Part, Pending
+from lrp4rag.guard.policy.answer import DecidedSentence, Pending
 from lrp4rag.source import Source
 from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.errors import RelevanceError
 from lrp4rag.util.sentences import Piece
+from tests.guard.service.conftest import piece_of
 
 EXAMPLE = Example("How long is leave?", ["Leave is 16 weeks."])
 TEXTS = Policy().texts
@@ -38,11 +38,9 @@ class Scripted(StreamingDetector):
         status: Any = next((one for word, one in STATUSES.items() if word in text), "states nothing")
         start = piece.start + piece.text.index(text)
         probability = {"supported": 0.1, "states nothing": None}.get(status, 0.9)
-        sentence = Sentence(start, start + len(text), text, None, (), None, status, probability)
         told = Contradiction(start, start + 5, "other", "16 weeks", 0, 9, 17, 3.0)
         spans = (SuspectSpan(start, start + 5, "other", contradictions=(told,)),) if "other" in text else ()
-        unlike = (Unlike("length", "too long", True),) if "odd" in text else ()
-        return JudgedPiece(piece.start, piece.end, piece.text, sentence, probability, spans, unlike)
+        return piece_of(piece, status, probability, spans)
 
 
 def begun(**policy: Any) -> GuardedAnswer:
@@ -63,7 +61,7 @@ def left(answer: GuardedAnswer, event: str | None) -> list[str]:
     answer.end() if event is END else answer.write(event)
     texts = []
     while (due := answer.next()) is not None:
-        texts.append((due if isinstance(due, Part) else answer.release(decided(answer, due))).text)
+        texts.append(due if isinstance(due, str) else answer.release(decided(answer, due)))
     return texts
 
 
@@ -177,8 +175,8 @@ def test_the_whole_is_decided_on_by_its_sentences() -> None:
     shown = text_of(answer, "It is right. It is wrong. So is the other one. It is right again.")
     assert dict(answer.actions) == {"serve": 2, "mark": 1, "withhold": 1}
     whole = answer.assess(0.5)
-    counts = whole.measures.supported, whole.measures.contradicted, whole.measures.unsupported
-    assert (whole.measures.probability, counts) == (0.9, (2, 1, 1))
+    assert whole.measures.probability == 0.9
+    assert whole.measures.statuses == {"supported": 2, "contradicted": 1, "unsupported": 1}
     assert whole.decided.action == "disclose"
     last = answer.conclude(whole)
     assert "withheld" not in last

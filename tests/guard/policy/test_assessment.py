@@ -170,15 +170,15 @@ def test_texts_are_the_policy_s() -> None:
 
 
 def test_where_nothing_was_retrieved_no_source_is_named() -> None:
-    found = assess_unjudged(Policy(), QUESTION, (), now=NOW)
+    found = assess_unjudged(Policy(), QUESTION, ())
     assert (found.decided.action, found.decided.rule) == ("withhold", "rules.null")
     assert found.message == "The available documents do not answer this question."
 
 
 def test_what_could_not_be_judged_is_the_graver_of_two_rules() -> None:
     fit = (Source("Leave is 16 weeks.", title="Leave"),)
-    found = assess_unjudged(Policy(), QUESTION, fit, now=NOW)
+    found = assess_unjudged(Policy(), QUESTION, fit)
     assert (found.decided.rule, found.closest) == ("unavailable", (0,))
     mild = Policy(rules={"null": "mark"})
-    assert assess_unjudged(mild, QUESTION, (), now=NOW).decided.rule == "unavailable"
-    assert assess_unjudged(Policy(rules={"null": None}), QUESTION, (), now=NOW).decided.rule == "unavailable"
+    assert assess_unjudged(mild, QUESTION, ()).decided.rule == "unavailable"
+    assert assess_unjudged(Policy(rules={"null": None}), QUESTION, ()).decided.rule == "unavailable"

@@ -22,14 +22,15 @@ FAULTS = {"null", "fabricated", "misattributed", "disguised", "planted"}
 
 def measures(supported: int = 1, contradicted: int = 0, unsupported: int = 0, **more) -> Measures:
     """Consistent ones: a detector that flags a sentence flags the answer."""
-    stating, flagged = supported + contradicted + unsupported, contradicted + unsupported
+    statuses = {"supported": supported, "contradicted": contradicted, "unsupported": unsupported}
+    stating, flagged = sum(statuses.values()), contradicted + unsupported
     given = {
         "probability": (0.9 if flagged else 0.1) if stating else None,
         "hallucinated": flagged > 0,
         "faithfulness": supported / stating if stating else None,
         "facts": supported / stating if stating else None,
     }
-    return Measures(supported=supported, contradicted=contradicted, unsupported=unsupported, **given | more)
+    return Measures(statuses=statuses, **given | more)
 
 
 def decided(*counts: int, policy: Policy = DEFAULT, **more) -> tuple[str, str]:
