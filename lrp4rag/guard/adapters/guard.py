@@ -18,6 +18,8 @@ from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
 
+EXTENSION = "lrp4rag"
+"""Under which name the libraries' messages have the decision."""
 LONGEST = 200
 """Characters of a suspect span that are quoted."""
 NOTHING = "there is nothing to judge"
@@ -78,7 +80,9 @@ class Guard:
         """`detector` is bundled, a folder, or loaded; `policy` may be the path of its file. Raises
         `InputError` naming file, line and field for an invalid policy."""
         self._given = detector
-        self.policy = policy if isinstance(policy, Policy) else _policy_at(policy)
+        if not isinstance(policy, Policy):
+            policy = load_policy(None if policy is None else Path(policy))
+        self.policy = policy
 
     @cached_property
     def detector(self) -> Detector:
@@ -102,7 +106,7 @@ class Guard:
         require_text(question, "question")
         require_text(response, "response")
         sources = sources_of(passages)
-        if has_nothing(sources) or not response.strip():
+        if not any(one.read.strip() for one in sources) or not response.strip():
             found = assess_unjudged(self.policy, question, sources)
             return Guarded(found.shown(response), found, why=NOTHING)
         example = example_of(question, sources, response)
@@ -112,25 +116,13 @@ class Guard:
         except Exception as error:  # whatever fails is no clean verdict
             found = assess(self.policy, example, None)
             return Guarded(found.shown(response), found, why=why_not(error))
-        sentences = tuple(
-            {
-                "start": one.start,
-                "end": one.end,
-                "status": one.status,
-                "probability": one.probability,
-                "suspect": one.suspect,
-            }
-            for one in verdict.sentences
-        )
+        names = ("start", "end", "status", "probability", "suspect")
+        sentences = tuple({name: getattr(one, name) for name in names} for one in verdict.sentences)
         return Guarded(found.shown(response), found, verdict.probability, sentences, verdict)
 
 
 def example_of(question: str, sources: tuple[Source, ...], response: str | None = None) -> Example:
     return Example(question, [one.read for one in sources], response, sources=sources)
-
-
-def _policy_at(path: str | Path | None) -> Policy:
-    return load_policy(None if path is None else Path(path))
 
 
 def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:
@@ -142,11 +134,6 @@ def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:
     for number, one in enumerate(sources):
         require_text(one.text, f"passages[{number}]")
     return sources
-
-
-def has_nothing(sources: Sequence[Source]) -> bool:
-    """Say whether there is no text to answer from."""
-    return not any(one.read.strip() for one in sources)
 
 
 def require_text(given: object, field: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lrp4rag.guard.adapters.guard import Guard
+from lrp4rag.guard.adapters.guard import EXTENSION, Guard
 from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.guard.adapters.stream import GuardedStream, Part
 from lrp4rag.source import Source
@@ -21,8 +21,6 @@ with library("haystack", "haystack"):
         StreamingChunk,
         select_streaming_callback,
     )
-
-EXTENSION = "lrp4rag"
 
 
 @component

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lrp4rag.guard.adapters.guard import Guard
+from lrp4rag.guard.adapters.guard import EXTENSION, Guard
 from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.guard.adapters.stream import GuardedStream, Part, in_thread
 from lrp4rag.source import Source
@@ -18,8 +18,6 @@ with library("langchain_core", "langchain"):
     from langchain_core.messages.ai import UsageMetadata, add_usage
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.runnables.utils import AddableDict
-
-EXTENSION = "lrp4rag"
 
 
 KEYS = {

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any
 
-from lrp4rag.guard.adapters.guard import Guard
+from lrp4rag.guard.adapters.guard import EXTENSION, Guard
 from lrp4rag.guard.adapters.sources import library, source_of
 from lrp4rag.guard.adapters.stream import GuardedStream
 from lrp4rag.guard.checks.check import CheckInput
@@ -27,8 +27,6 @@ with library("llama_index.core", "llama-index"):
     from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import NodeWithScore, QueryBundle
-
-EXTENSION = "lrp4rag"
 
 
 class GroundedEvaluator(BaseEvaluator):
@@ -62,14 +60,8 @@ class GroundedEvaluator(BaseEvaluator):
             invalid_reason=found.words if none else None,
         )
 
-    async def aevaluate(
-        self,
-        query: str | None = None,
-        response: str | None = None,
-        contexts: Sequence[str] | None = None,
-        **_: Any,
-    ) -> EvaluationResult:
-        return await asyncio.to_thread(self.evaluate, query, response, contexts)
+    async def aevaluate(self, *given: Any, **named: Any) -> EvaluationResult:
+        return await asyncio.to_thread(self.evaluate, *given, **named)
 
     def _get_prompts(self) -> dict[str, Any]:
         return {}

@@ -221,7 +221,7 @@ def _require_some(both: object) -> None:
 def require_gated(names: Collection[str]) -> Collection[str]:
     """Return the names, or where there are none those of all measures that can fail; raises `InputError` for
     one that is no such measure."""
-    gated = [name for name, measure in MEASURES.items() if measure.gated]
+    gated = [name for name, measure in MEASURES.items() if measure.better != "neither"]
     for name in names:
         if name not in gated:
             raise InputError(f"no measure '{name}' can fail; these can: {', '.join(gated)}")

@@ -103,11 +103,10 @@ def _abstained(evaluation: Evaluation) -> list[RenderableType]:
     by_facet: dict[str, list[str]] = {}
     for name, why in evaluation.abstained.items():
         for feature in why:
-            by_facet.setdefault(feature.facet, []).append(one_line(name, LONGEST_NAME))
+            by_facet.setdefault(feature.facet, []).append(name)
     parts: list[RenderableType] = [Text(note, style="yellow")]
     for facet, names in by_facet.items():
-        more = ", ..." if len(names) > SHOWN else ""
-        parts.append(Text(f"  {facet}: {len(names)} ({', '.join(names[:SHOWN])}{more})"))
+        parts.append(Text(f"  {facet}: {len(names)} ({_listed(names)})"))
     if evaluation.judged:
         parts.append(metrics_table("Responses with a verdict", evaluation.judged))
     return parts

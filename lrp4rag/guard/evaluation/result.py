@@ -166,14 +166,11 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Its words, and which values of it are better; "neither" where that depends on the answers."""
+    """Its words, and which values of it are better; "neither", and nothing fails by it, where that depends on
+    the answers."""
 
     words: str
     better: Literal["higher", "lower", "neither"] = "higher"
-
-    @property
-    def gated(self) -> bool:
-        return self.better != "neither"
 
 
 MEASURES = {
@@ -208,16 +205,13 @@ def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[
     faithful = np.array([result.faithfulness is not None for result in results]) & judged
     overlaps = [result.overlaps() for result in results]
     located = judged & np.array([result.located for result in results])
-    counts = {
-        name: np.array(
-            [[overlap[k].both, overlap[k].marked + overlap[k].annotated] for overlap in overlaps]
-        ).T
-        * located
-        for k, name in enumerate(("span_f1", "sentence_f1"))
-    }
+    span_f1, sentence_f1 = (
+        np.array([[2 * one.both, one.marked + one.annotated] for one in some]).T * located
+        for some in zip(*overlaps, strict=True)
+    )
     quotients = {
-        "sentence_f1": (2 * counts["sentence_f1"][0], counts["sentence_f1"][1]),
-        "span_f1": (2 * counts["span_f1"][0], counts["span_f1"][1]),
+        "sentence_f1": tuple(sentence_f1),
+        "span_f1": tuple(span_f1),
         "with_verdict": (np.array([result.flagged is not None for result in results]), np.ones(len(results))),
         "hallucinated_served": (labels & served, served),
         "faithful_withheld": (~labels & ~served, ~labels),

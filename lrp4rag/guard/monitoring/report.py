@@ -244,7 +244,7 @@ def record(drift: Drift) -> dict[str, Any]:
         "not_compared": [
             {
                 "measure": skipped.measure.name,
-                "group": _group_record(skipped.group),
+                "group": skipped.group and asdict(skipped.group),
                 "counts": list(skipped.counts),
             }
             for skipped in drift.skipped
@@ -268,7 +268,7 @@ def _change_record(change: Change) -> dict[str, Any]:
     parts = change.parts
     return {
         "measure": change.measure.name,
-        "group": _group_record(change.group),
+        "group": change.group and asdict(change.group),
         "category": change.category,
         **_difference_record(change.difference),
         "adjusted_p": change.adjusted,
@@ -277,10 +277,6 @@ def _change_record(change: Change) -> dict[str, Any]:
         "said": change.direction,
         "parts": parts and {name: _difference_record(part) for name, part in parts.items()},
     }
-
-
-def _group_record(group: Group | None) -> dict[str, str] | None:
-    return None if group is None else asdict(group)
 
 
 def _difference_record(difference: Difference) -> dict[str, Any]:
@@ -385,8 +381,11 @@ def over_time(drift: Drift) -> bytes:
         FigureCanvasAgg(figure)
         axes = figure.subplots(max(len(measures), 1), 1, squeeze=False, sharex=True)[:, 0]
         for measure, ax in zip(measures, axes, strict=False):
-            for answers, colour, name in _windows(drift):
-                times, means, errors = _points(drift, answers, measure)
+            for window, colour, name in (
+                (drift.baseline, BEFORE, "baseline"),
+                (drift.window, AFTER, "window"),
+            ):
+                times, means, errors = _points(drift, window.answers, measure)
                 # What cannot be below zero has no interval there.
                 below = errors if measure.relative else np.minimum(errors, means)
                 style = {"color": colour, "marker": "o", "ms": 3, "lw": 1, "elinewidth": 0.8, "label": name}
@@ -403,10 +402,6 @@ def over_time(drift: Drift) -> bytes:
         axes[-1].set_xlabel("UTC")
         sns.despine(figure)
         return png_of(figure, DPI)
-
-
-def _windows(drift: Drift) -> tuple[tuple[Sequence[Answer], str, str], ...]:
-    return (drift.baseline.answers, BEFORE, "baseline"), (drift.window.answers, AFTER, "window")
 
 
 def _points(

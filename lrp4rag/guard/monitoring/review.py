@@ -179,6 +179,7 @@ QUOTED = 160
 _NUMBERS = ("probability", "faithfulness", "fact_score")
 _FIELDS = ("action", "reason", "rule", *_NUMBERS, "threshold", "topic", "generator")
 _TO_FILL = ("said", "reviewer", "comment")
+_AGREEMENT = ("answers", "share", "kappa", "low", "high", "unanswered", "unjudged")
 
 
 def render(reviews: ReviewList) -> RenderableType:
@@ -249,14 +250,9 @@ def record(reviews: ReviewList) -> dict[str, Any]:
         "reviewed": reviews.reviewed,
         "unreadable": reviews.unreadable,
         "of": dict(reviews.of),
-        "agreement": None if reviews.agreement is None else _agreement_record(reviews.agreement),
+        "agreement": reviews.agreement and {name: getattr(reviews.agreement, name) for name in _AGREEMENT},
         "items": [item_record(item) for item in reviews.items],
     }
-
-
-def _agreement_record(agreement: Agreement) -> dict[str, Any]:
-    names = ("answers", "share", "kappa", "low", "high", "unanswered", "unjudged")
-    return {name: getattr(agreement, name) for name in names}
 
 
 def item_record(item: Item) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def period(text: str, now: datetime, *, end: datetime | None = None, field: str 
 
 
 def preceding(late: Period, lengths: int) -> Period:
-    """Return the period before it, `times` as long. Raises `InputError` beyond all calendars."""
+    """Return the period before it, `lengths` times as long. Raises `InputError` beyond all calendars."""
     try:
         return Period(late.start - lengths * late.length, late.start)
     except OverflowError:

@@ -94,13 +94,7 @@ def decision(id: str, server: Server, client: Client) -> dict[str, Any]:
     entry = server.recorder.log.get(id)
     if entry is None:
         raise Problem(404, "Not found", "there is no decision with this id")
-    return {
-        "sequence": entry.sequence,
-        "time": entry.time,
-        "previous": entry.previous,
-        "hash": entry.hash,
-        "record": entry.record,
-    }
+    return vars(entry)
 
 
 @ROUTES.get("/v1/reviews", tags=["review"])

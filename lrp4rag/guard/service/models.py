@@ -44,12 +44,16 @@ Passages = Annotated[
 ]
 
 
-class JudgeRequest(BaseModel):
+class Body(BaseModel):
+    """A request; a field that it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class JudgeRequest(Body):
     """A response, and what it was made from."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        use_attribute_docstrings=True,
         json_schema_extra={
             "examples": [
                 {
@@ -73,10 +77,8 @@ class JudgeRequest(BaseModel):
         return example_of(self.question, self.passages, self.response, generator=self.generator)
 
 
-class BatchRequest(BaseModel):
+class BatchRequest(Body):
     """Responses that are judged one after another."""
-
-    model_config = ConfigDict(extra="forbid")
 
     requests: Annotated[list[JudgeRequest], Field(min_length=1, max_length=100)]
 
@@ -106,11 +108,10 @@ class JudgeReply(BaseModel):
     verdict: dict[str, Any]
 
 
-class RetrievalRequest(BaseModel):
+class RetrievalRequest(Body):
     """A question, and the passages that were retrieved for it."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
@@ -139,10 +140,8 @@ class RetrievalReply(BaseModel):
     findings: list[dict[str, Any]]
 
 
-class Extension(BaseModel):
+class Extension(Body):
     """What a chat request brings beside OpenAI's fields, under "lrp4rag"."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     passages: Passages | None = None
     """Default: documents, the template's place in a message, results of tools."""

@@ -3,6 +3,7 @@ results of tools."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,13 +54,7 @@ class Template:
     @property
     def _parts(self) -> list[str]:
         """Literal, name, literal, … of the text, with its own ends stripped."""
-        text = self.text.strip()
-        places = sorted((text.find(name), name) for name in (CONTEXT, QUESTION) if name in text)
-        parts, at = [], 0
-        for place, name in places:
-            parts += [text[at:place], name]
-            at = place + len(name)
-        return [*parts, text[at:]]
+        return re.split(f"({re.escape(CONTEXT)}|{re.escape(QUESTION)})", self.text.strip())
 
     def cut(self, content: str) -> Found | None:
         """What stands in the places of a message; None for one that was not written so.
@@ -94,7 +89,7 @@ def passages_in(body: Mapping[str, Any], template: Template | None) -> Found | N
     """
     found: Found | None = None
     if body.get("documents"):
-        found = Found(list(_documents(body["documents"], "documents")))
+        found = Found(_documents(body["documents"], "documents"))
     messages = [one for one in body["messages"] if isinstance(one, dict)]
     if found is None and template is not None:
         cut = (template.cut(text_of(one)) for one in reversed(messages) if one.get("role") != "assistant")
@@ -133,7 +128,7 @@ def _result(text: str) -> Iterator[PassageRow]:
         given = next((given[name] for name in LISTS if isinstance(given.get(name), list)), [given])
     if isinstance(given, list) and given:
         try:
-            rows = list(_documents(given, "messages"))
+            rows = _documents(given, "messages")
         except Problem:
             rows = []  # JSON of another form is a text like any other
         if any(row.text.strip() for row in rows):
@@ -143,7 +138,7 @@ def _result(text: str) -> Iterator[PassageRow]:
         yield PassageRow(text=text)
 
 
-def _documents(given: Any, field: str) -> Iterator[PassageRow]:
+def _documents(given: Any, field: str) -> list[PassageRow]:
     if not isinstance(given, list):
         raise Problem(422, "Invalid request", "documents are a list", field=field)
     rows = []
@@ -153,7 +148,7 @@ def _documents(given: Any, field: str) -> Iterator[PassageRow]:
         except ValidationError as error:
             message, below = first_fault(error)
             raise Problem(422, "Invalid request", message, field=f"{field}.{below}") from None
-    yield from rows
+    return rows
 
 
 def _fields(given: Any) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from lrp4rag.example import Example, Label
 from lrp4rag.guard.audit import AuditLog, Entry
 from lrp4rag.guard.policy import Reason
 from lrp4rag.guard.policy.reasons import row_of
-from lrp4rag.guard.service.models import Name, Text
+from lrp4rag.guard.service.models import Body, Name, Text
 from lrp4rag.guard.service.problems import Problem
 
 Said = Literal["grounded", "hallucinated", "unclear"]
@@ -26,10 +26,8 @@ OPINION: Final = "opinion"
 PASSAGE = "passage "
 
 
-class Span(BaseModel):
+class Span(Body):
     """Characters of the response that are hallucinated; `end` is exclusive."""
-
-    model_config = ConfigDict(extra="forbid")
 
     start: Annotated[int, Field(ge=0)]
     end: Annotated[int, Field(ge=1)]
@@ -42,15 +40,13 @@ class Span(BaseModel):
         return end
 
 
-class ReviewRequest(BaseModel):
+class ReviewRequest(Body):
     """A reviewer's decision on an answer."""
-
-    model_config = ConfigDict(extra="forbid")
 
     decision: Name = Field(description="The id of the decision.")
     reviewer: Annotated[Name, Field(min_length=1)]
     said: Said
-    spans: Annotated[list[Span], Field(max_length=1000)] = []
+    spans: list[Span] = Field(default=[], max_length=1000)
     comment: Text | None = None
 
     @field_validator("spans")
@@ -70,10 +66,8 @@ class ReviewRequest(BaseModel):
                 raise Problem(422, "Invalid request", detail, field=f"spans.{k}.end")
 
 
-class FeedbackRequest(BaseModel):
+class FeedbackRequest(Body):
     """What a user says of an answer."""
-
-    model_config = ConfigDict(extra="forbid")
 
     decision: Name = Field(description="The id of the decision.")
     said: Said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -65,7 +66,9 @@ class HttpUpstream:
             # Without being asked, OpenAI's server and vLLM's tell nothing of what a stream used.
             sent["stream_options"] = {"include_usage": True}
         sent |= {} if self._model is None else {"model": self._model}
-        finished, half, thinking = False, "", Thinking()
+        finished, thinking = False, Thinking()
+        # A character may be cut into the halves of a surrogate pair; a half that stands alone is replaced.
+        halves = codecs.getincrementaldecoder("utf-16-le")("replace")
         try:
             async with (
                 aconnect_sse(self._client, "POST", "chat/completions", json=sent) as source,
@@ -73,7 +76,7 @@ class HttpUpstream:
             ):
                 async for part in parts:
                     finished = finished or part.finish_reason is not None
-                    text, half = _whole_characters(half + part.content)
+                    text = halves.decode(part.content.encode("utf-16-le", "surrogatepass"))
                     yield replace(part, content=thinking.answer_in(text))
         except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
             raise self._failed("the upstream failed", error) from None
@@ -235,14 +238,6 @@ def _usage(given: Any) -> dict[str, int] | None:
         return None
     counts = {name: given.get(name) for name in COUNTS}
     return {name: value for name, value in counts.items() if type(value) is int and 0 <= value < 2**53}
-
-
-def _whole_characters(text: str) -> tuple[str, str]:
-    """Return the text, and the first half of a surrogate pair at its end, whose other half is still to come;
-    a half that stands alone is replaced."""
-    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-    whole = text[: len(text) - len(half)]
-    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), half
 
 
 REFUSALS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.monitoring.windows import Period, moment, period, preceding, read_window
+from lrp4rag.guard.monitoring.windows import Period, Window, moment, period, preceding, read_window
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from tests.guard.monitoring.logs import EARLY, LATE, NOW, records, spread, write
 
@@ -19,14 +19,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "audit.db"
 
 
+def read(path: Path, period: Period = LATE) -> Window:
+    with AuditLog.open(path, read_only=True) as log:
+        return read_window(log, period)
+
+
 def test_a_window_holds_its_answers_and_checks(path: Path) -> None:
     early, late = records(3, 1), records(4, 2)
     late[1] |= {"kind": "retrieval"}
     late[2] |= {"kind": "sentence"}
     late[3] |= {"kind": "answer", "sentences": {"serve": 2}, "more": 1}
     write(path, [*spread(EARLY, early), *spread(LATE, late)])
-    with AuditLog.open(path, read_only=True) as log:
-        before, after = read_window(log, EARLY), read_window(log, LATE)
+    before, after = read(path, EARLY), read(path)
     assert [one.id for one in before.answers] == ["1-0", "1-1", "1-2"]
     assert [one.id for one in after.answers] == ["2-0", "2-3"]
     assert [one.id for one in after.retrievals] == ["2-1"]
@@ -52,8 +56,7 @@ def test_a_window_holds_its_answers_and_checks(path: Path) -> None:
 def test_what_cannot_be_is_counted_and_no_answer(path: Path, wrong: dict[str, object]) -> None:
     good, bad = records(2, 1)
     write(path, spread(LATE, [good, bad | wrong]))
-    with AuditLog.open(path, read_only=True) as log:
-        found = read_window(log, LATE)
+    found = read(path)
     assert (len(found.answers), found.unreadable) == (1, 1)
 
 
@@ -61,8 +64,7 @@ def test_what_cannot_be_is_counted_and_no_answer(path: Path, wrong: dict[str, ob
 def test_a_score_of_no_scale_is_none_and_the_answer_counts(path: Path, score: float) -> None:
     (one,) = records(1, 1)
     write(path, spread(LATE, [one | {"retrieval_score": score}]))
-    with AuditLog.open(path, read_only=True) as log:
-        found = read_window(log, LATE)
+    found = read(path)
     assert [one.retrieval_score for one in found.answers] == [None]
     assert found.answers[0].probability == one["probability"]
 
@@ -70,15 +72,13 @@ def test_a_score_of_no_scale_is_none_and_the_answer_counts(path: Path, score: fl
 def test_no_name_in_a_record_does_harm(path: Path) -> None:
     (record,) = records(1, 1)
     write(path, spread(LATE, [record | {"self": 1, "args": [], "__init__": 2}]))
-    with AuditLog.open(path, read_only=True) as log:
-        assert len(read_window(log, LATE).answers) == 1
+    assert len(read(path).answers) == 1
 
 
 def test_records_of_an_older_version_have_less(path: Path) -> None:
     old = {"id": "a", "kind": "answer", "action": "withhold", "reason": "unlike training data"}
     write(path, spread(LATE, [old]))
-    with AuditLog.open(path, read_only=True) as log:
-        (one,) = read_window(log, LATE).answers
+    (one,) = read(path).answers
     assert one.unlike
     assert not one.judged
     assert one.probability is one.topic is one.characters is None
@@ -89,11 +89,8 @@ def test_a_changed_entry_ends_the_reading(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE audit_entries SET record = replace(record, 'serve', 'mark')")
     connection.close()
-    with (
-        AuditLog.open(path, read_only=True) as log,
-        pytest.raises(LRP4RAGError, match="lrp4rag audit verify"),
-    ):
-        read_window(log, LATE)
+    with pytest.raises(LRP4RAGError, match="lrp4rag audit verify"):
+        read(path)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from lrp4rag.claims.nearest import Nearest
 from lrp4rag.claims.stating import stating
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, Status, SuspectSpan
+from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.policy import Policy
 from lrp4rag.guard.service.app import create_app
 from lrp4rag.guard.service.server import BOUNDS
@@ -139,6 +140,13 @@ def listening(app: FastAPI) -> Iterator[str]:
     server.should_exit = True
     thread.join(10)
     assert not thread.is_alive()
+
+
+def recorded(audit: Path) -> list[dict[str, Any]]:
+    """The records of an audit log, which is whole."""
+    with AuditLog.open(audit) as log:
+        assert not log.verify().problems
+        return [entry.record for entry in log.entries()]
 
 
 def asked(**more: Any) -> dict[str, Any]:

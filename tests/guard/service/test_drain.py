@@ -21,10 +21,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
-from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.service.server import bind, listen
 from lrp4rag.guard.service.settings import Settings
-from tests.guard.service.conftest import asked
+from tests.guard.service.conftest import asked, recorded
 from tests.guard.service.scripted_upstream import Script, events, serving
 
 
@@ -59,9 +58,7 @@ def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
     assert reply.status_code == 200
     assert reply.text.endswith("data: [DONE]\n\n")
     assert "metres" in reply.text or "withheld" in reply.text
-    with AuditLog.open(f"sqlite:///{tmp_path / 'lrp4rag-audit.db'}") as audit:
-        assert not audit.verify().problems
-        kinds = [entry.record["kind"] for entry in audit.entries()]
+    kinds = [one["kind"] for one in recorded(tmp_path / "lrp4rag-audit.db")]
     assert kinds == ["sentence", "sentence", "answer"]
 
 

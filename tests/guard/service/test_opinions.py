@@ -7,15 +7,11 @@ import time
 
 import pytest
 
-from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.second_opinion import QUESTIONS
+from tests.guard.service.conftest import recorded
 from tests.guard.service.scripted_upstream import Script, serving
+from tests.guard.service.test_reviews import ONE
 
-ONE = {
-    "question": "How tall is it?",
-    "passages": ["It is 31 metres tall."],
-    "response": "It is 30 metres tall.",
-}
 REPLY = json.dumps({name: {"answer": "no", "reason": "SECRET"} for name in QUESTIONS})
 
 
@@ -33,8 +29,6 @@ def test_which_answers_it_is_asked_about(start, tmp_path, action: str, share: fl
             while asked and not judge.asked and time.monotonic() < until:
                 time.sleep(0.02)
     assert len(judge.asked) == asked
-    with AuditLog.open(f"sqlite:///{tmp_path / 'audit.db'}") as log:
-        first, *others = [entry.record for entry in log.entries()]
-        assert not log.verify().problems
+    first, *others = recorded(tmp_path / "audit.db")
     told = [(one["kind"], one["of"], one["failure"]) for one in others]
     assert told == [("opinion", first["id"], "refused")] * asked

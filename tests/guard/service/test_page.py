@@ -34,6 +34,8 @@ PASSAGES = [
     "Requests go to the HR portal.",
 ]
 RESPONSE = "Partners get 4 weeks of paid leave. Requests go to the HR portal. WRONG: a nanny is paid."
+ONE = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
+JUDGE = "(body) => lrp4rag.call('v1/judge', { body })"
 ATTACK = "<img src=x onerror=\"document.documentElement.dataset.owned='1'\"> \u202eevil"
 
 
@@ -108,9 +110,8 @@ def test_the_list_of_routes_loads_nothing_from_elsewhere(start) -> None:
 
 
 def test_decisions_are_told_the_newest_first_and_without_texts(start) -> None:
-    one = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
     with start(upstream=None, keep_texts=True) as client:
-        ids = [client.post("/v1/judge", json=one).json()["decision"]["id"] for _ in range(3)]
+        ids = [client.post("/v1/judge", json=ONE).json()["decision"]["id"] for _ in range(3)]
         client.post("/v1/feedback", json={"decision": ids[0], "said": "grounded"})
         client.post("/v1/retrieval/check", json={"question": QUESTION, "passages": PASSAGES})
         found = client.get("/v1/decisions?limit=2").json()["decisions"]
@@ -131,22 +132,20 @@ def test_questions_are_told_shortened_and_only_where_they_are_kept(
     start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "LONGEST_QUESTION", 12)
-    one = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
     with start(upstream=None, keep_texts=True) as client:
-        client.post("/v1/judge", json=one)
+        client.post("/v1/judge", json=ONE)
         (row,) = client.get("/v1/decisions?questions=true").json()["decisions"]
         assert row["question"].startswith("How … (")
         assert "Partners" not in json.dumps(row), "no other text"
     with start(upstream=None, keep_texts=False) as client:
-        client.post("/v1/judge", json=one)
+        client.post("/v1/judge", json=ONE)
         assert "question" not in client.get("/v1/decisions?questions=true").json()["decisions"][0]
 
 
 def test_a_record_has_where_an_answer_is_suspect_and_no_word_of_it(start, judged, script) -> None:
     script.stream = events("Leave is long. WRONG words. ")
     with start() as client:
-        one = {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE}
-        id = client.post("/v1/judge", json=one).json()["decision"]["id"]
+        id = client.post("/v1/judge", json=ONE).json()["decision"]["id"]
         body = {"messages": [{"role": "user", "content": QUESTION}], "lrp4rag": {"passages": PASSAGES}}
         other = client.post("/v1/chat/completions", json=body).json()["lrp4rag"]["id"]
         records = [client.get(f"/v1/decisions/{one}").json()["record"] for one in (id, other)]
@@ -337,10 +336,7 @@ def test_a_reviewer_needs_no_mouse(open_page, server, detector: Detector) -> Non
     with server(policy=ESCALATING, keep_texts=True) as url:
         page = open_page(url)
         for _ in range(2):
-            page.evaluate(
-                "(body) => lrp4rag.call('v1/judge', { body })",
-                {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE},
-            )
+            page.evaluate(JUDGE, ONE)
         page.get_by_role("link", name="Review").press("Enter")
         page.locator("#queue .sentence").first.wait_for()
         assert page.locator("nav").inner_text().split()[1:3] == ["Review", "(2)"]
@@ -369,10 +365,7 @@ def test_decisions_are_drawn_over_time(open_page, server) -> None:
     with server() as url:
         page = open_page(url + "#history")
         page.get_by_text("Nothing is decided yet.").wait_for()
-        page.evaluate(
-            "(body) => lrp4rag.call('v1/judge', { body })",
-            {"question": QUESTION, "passages": PASSAGES, "response": RESPONSE},
-        )
+        page.evaluate(JUDGE, ONE)
         page.get_by_role("button", name="Look again").last.click()
         page.locator(".plot rect").wait_for()
         assert page.locator(".plot rect").get_attribute("class") == "action withhold"
@@ -392,8 +385,7 @@ def test_history_has_questions_and_is_filtered(open_page, server) -> None:
     with server(keep_texts=True) as url:
         page = open_page(url)
         for question, response in asked.items():
-            body = {"question": question, "passages": PASSAGES, "response": response}
-            page.evaluate("(body) => lrp4rag.call('v1/judge', { body })", body)
+            page.evaluate(JUDGE, ONE | {"question": question, "response": response})
         page.get_by_role("link", name="History").click()
         lines = page.locator(".decisions li")
         lines.first.wait_for()

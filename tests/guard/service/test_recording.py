@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lrp4rag.guard.audit import AuditLog
 from lrp4rag.guard.service.recording import labels
 from lrp4rag.source import Source
-from tests.guard.service.conftest import PASSAGES, QUESTION, asked
+from tests.guard.service.conftest import PASSAGES, QUESTION, asked, recorded
 from tests.guard.service.scripted_upstream import Script, events
 
 RESPONSE = "It is 31 metres tall."
@@ -66,8 +65,7 @@ def test_every_route_records_them_and_no_word_of_a_request(start, script: Script
         assert client.post("/v1/retrieval/check", json=retrieved).status_code == 200
         assert client.post(ROUTE, json=asked(model=SECRET, stream=True, lrp4rag=told)).status_code == 200
         assert client.post("/beta/litellm_basic_guardrail_api", json=texts).status_code == 200
-    with AuditLog.open(f"sqlite:///{tmp_path / 'audit.db'}") as log:
-        records = [entry.record for entry in log.entries(kinds=("response", "answer", "retrieval"))]
+    records = [one for one in recorded(tmp_path / "audit.db") if one["kind"] != "sentence"]
     assert [one["kind"] for one in records] == ["response", "retrieval", "answer", "response"]
     assert {(one["topic"], one["passages"], one["retrieval_score"]) for one in records} == {("leave", 1, 0.7)}
     assert [one.get("generator") for one in records] == ["other", None, "other", "llama"]

@@ -18,13 +18,12 @@ import yaml
 
 from tests.guard.service.conftest import PASSAGES, QUESTION, asked
 from tests.guard.service.scripted_upstream import Script, events
-from tests.guard.service.test_metrics import samples
+from tests.guard.service.test_metrics import Series, samples
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "deploy/prometheus/rules.yaml"
 RULES_TEST = ROOT / "deploy/prometheus/rules_test.yaml"
 DASHBOARD = ROOT / "deploy/grafana/lrp4rag.json"
-Series = tuple[str, frozenset[tuple[str, str]]]
 GIVEN_BY_PROMETHEUS = {"job", "instance"}
 MATCHES = {
     "=": lambda value, wanted: value == wanted,
