@@ -27,7 +27,6 @@ from lrp4rag.util.files import absolute, check_folder
 from lrp4rag.util.terminal import say, tell
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers import Model
     from lrp4rag.example import Example
     from lrp4rag.training.extract import Extraction
 
@@ -100,12 +99,35 @@ def extraction_of(
     choice: ReaderChoice,
     parts: Sequence[str],
     engine: EngineChoice,
-    detector: Model | None = None,
 ) -> Extraction:
-    """Extract with the chosen reader, as the detector needs it where there is one, and report failures."""
+    """Extract with the chosen reader, and report failures."""
     check_folder(store)
     engine.require_possible(choice)
-    extraction = (_on_cluster if engine.ray else _here)(examples, store, choice, parts, engine, detector)
+    if engine.ray:
+        from lrp4rag.features.parts import part_named
+        from lrp4rag.guard.cluster.extraction import Plan, extract_on_cluster
+
+        load, wanted = choice.for_workers().open, tuple(part_named(part) for part in parts)
+        with engine.joined(choice) as workers:
+            plan = Plan(load, choice.rules, choice.truncate, wanted, choice.max_memory)
+            extraction = extract_on_cluster(examples, absolute(store), plan, workers)
+    else:
+        from lrp4rag.lrp.families import family_of
+        from lrp4rag.training.extract import extract as run
+
+        reader = choice.open()
+        _ = family_of(reader.model)
+        extraction = run(
+            examples,
+            reader,
+            store,
+            composite=choice.rules,
+            truncation=choice.truncate,
+            parts=parts,
+            max_memory=choice.max_memory,
+            workers=engine.workers or 1,
+            load=replace(choice, chat_template=reader.identity.chat_template).open,
+        )
     warn_of_failures(extraction.failures)
     return extraction
 
@@ -121,58 +143,3 @@ def warn_of_failures(failures: Mapping[str, str]) -> None:
             "Warning",
             f"{many} response{'s' if many > 1 else ''} failed\n{reasons_table(reasons_of(failures))}",
         )
-
-
-def _here(
-    examples: Sequence[Example],
-    store: Path,
-    choice: ReaderChoice,
-    parts: Sequence[str],
-    engine: EngineChoice,
-    detector: Model | None,
-) -> Extraction:
-    from lrp4rag.lrp.families import family_of
-    from lrp4rag.training.extract import extract as run
-
-    reader = choice.open(detector)
-    composite = choice.rules
-    _ = family_of(reader.model)
-    if detector is not None:  # before the expensive part
-        composite = choice.composite or detector.card.composite
-        detector.require(reader.identity.as_dict(), composite, detector.card.target)
-    return run(
-        examples,
-        reader,
-        store,
-        composite=composite,
-        truncation=choice.truncate,
-        parts=parts,
-        max_memory=choice.max_memory,
-        workers=engine.workers or 1,
-        load=replace(choice, chat_template=reader.identity.chat_template).open,
-    )
-
-
-def _on_cluster(
-    examples: Sequence[Example],
-    store: Path,
-    choice: ReaderChoice,
-    parts: Sequence[str],
-    engine: EngineChoice,
-    detector: Model | None,
-) -> Extraction:
-    from lrp4rag.features.parts import part_named
-    from lrp4rag.guard.cluster.extraction import Plan, extract_on_cluster
-    from lrp4rag.training.store import Configuration
-
-    composite = choice.composite or (detector.card.composite if detector is not None else choice.rules)
-    load = choice.framed_as(detector).for_workers().open
-    wanted = tuple(part_named(part) for part in parts)
-
-    def check(configuration: Configuration) -> None:
-        if detector is not None:
-            detector.require(configuration.reader, composite, detector.card.target)
-
-    with engine.joined(choice) as workers:
-        plan = Plan(load, composite, choice.truncate, wanted, choice.max_memory)
-        return extract_on_cluster(examples, absolute(store), plan, workers, check)

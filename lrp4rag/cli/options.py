@@ -129,15 +129,10 @@ def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
     return decorate
 
 
-def _refuse_dash(
-    value: Any,
-    kind: click.ParamType,  # type: ignore[type-arg]
-    param: click.Parameter | None,
-    ctx: click.Context | None,
-) -> None:
+def _refuse_dash(value: Any) -> None:
     """Elsewhere "-" is a stream, and nobody looks for a file of that name."""
     if value == "-":
-        kind.fail("'-' is no file or folder here; for one of that name, give ./-", param, ctx)
+        raise click.BadParameter("'-' is no file or folder here; for one of that name, give ./-")
 
 
 class Here(click.Path):
@@ -146,7 +141,7 @@ class Here(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and "://" in value:
             self.fail(f"{without_secrets(value)} is a URL, and here it must be a file or folder", param, ctx)
-        _refuse_dash(value, self, param, ctx)
+        _refuse_dash(value)
         return super().convert(value, param, ctx)
 
 
@@ -209,7 +204,7 @@ class Place(click.ParamType):  # type: ignore[type-arg]
     name = "FOLDER|URL"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        _refuse_dash(value, self, param, ctx)
+        _refuse_dash(value)
         return place_at(value)
 
 
@@ -239,28 +234,22 @@ class ReaderChoice:
         there are several and none is named."""
         from lrp4rag.reader import load_reader
 
-        framing = self.framed_as(detector).chat_template
-        needs_none = detector is not None and detector.texts and self.reader_name in (NONE, DEFAULT_READER)
+        name, dtype, framing = self.reader_name, self.dtype, self.chat_template
         if detector is None:
             self.require_one()
+        else:
+            name = NONE if detector.texts and name in (NONE, DEFAULT_READER) else name
+            dtype = detector.dtype(dtype)
+            framing = detector.framing if framing is None else framing
+        device = self._device_of(worker)
         return load_reader(
-            NONE if needs_none else self.reader_name,
-            device=self._device_of(worker),
-            dtype=self.dtype if detector is None else detector.dtype(self.dtype),
-            chat_template=framing,
-            max_memory=self.max_memory,
+            name, device=device, dtype=dtype, chat_template=framing, max_memory=self.max_memory
         )
 
     def require_one(self) -> None:
         """Raise `InputError` where none is chosen."""
         if self.reader_name == NONE:
             raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
-
-    def framed_as(self, detector: Model | None) -> ReaderChoice:
-        """Take the detector's chat framing, unless the options name one."""
-        if self.chat_template is not None or detector is None:
-            return self
-        return replace(self, chat_template=detector.framing)
 
     def for_workers(self) -> ReaderChoice:
         """Adapt the choice for a cluster's workers, which run in other folders and see one GPU, or none."""
@@ -400,11 +389,9 @@ class DetectorChoice:
         detector = Model.load(self.detector_name, self.comparer, device)
         if wanted is not None:
             detector = detector.at(wanted)
-        return (
-            detector
-            if self.prevalence in (None, ESTIMATE)
-            else detector.at_prevalence(float(self.prevalence))
-        )
+        if self.prevalence not in (None, ESTIMATE):
+            detector = detector.at_prevalence(float(self.prevalence))
+        return detector
 
 
 def _detector(others: str = "") -> Decorator:
@@ -516,12 +503,10 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
 
     if path is None:
         return
-    options = [
-        option for option in ctx.command.params if isinstance(option, click.Option) and not option.is_eager
-    ]
     names = {
         name.lstrip("-"): str(option.name)
-        for option in options
+        for option in ctx.command.params
+        if isinstance(option, click.Option) and not option.is_eager
         for name in option.opts
         if name.startswith("--")
     }

@@ -46,24 +46,17 @@ class ExtractionWorker:
         return [{"error": failures.get(example, "")} for example in group.examples]
 
 
-def extract_on_cluster(
-    examples: Sequence[Example],
-    folder: Path,
-    plan: Plan,
-    workers: Workers,
-    check: Callable[[Configuration], None] = lambda _: None,
-) -> Extraction:
+def extract_on_cluster(examples: Sequence[Example], folder: Path, plan: Plan, workers: Workers) -> Extraction:
     """Extract every response into a store, as `training.extract.extract` does.
 
-    Safe to interrupt and to kill, here and on any machine: running it again resumes. `check` may refuse the
-    configuration of the store, which a worker tells: it has the device and the memory that the reader needs.
+    Safe to interrupt and to kill, here and on any machine: running it again resumes. A worker tells the
+    configuration of the store: it has the device and the memory that the reader needs.
     """
     import ray
 
     with worker_errors():
         task = ray.remote(max_retries=2, **workers.resources)(_configuration)
         configuration: Configuration = ray.get(task.remote(plan))
-    check(configuration)
     store = Store.open(folder, configuration)
 
     def run(groups: Sequence[Group]) -> Iterator[tuple[Group, Failures]]:
