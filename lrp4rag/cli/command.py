@@ -70,13 +70,8 @@ class Command(click.Command):
         hidden = [] if ctx.meta.get(_ALL) else self.hidden_options
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         with formatter.section("Options"):
-            formatter.write_dl(
-                [
-                    record
-                    for option in options
-                    if option not in hidden and (record := option.get_help_record(ctx))
-                ]
-            )
+            records = (option.get_help_record(ctx) for option in options if option not in hidden)
+            formatter.write_dl([record for record in records if record])
         if hidden:
             with formatter.section("More"):
                 formatter.write_text(f"{len(hidden)} more options: {ctx.command_path} --help-all")

@@ -111,9 +111,7 @@ def policy() -> None:
     """
 
 
-@policy.command(
-    cls=command.keywords["cls"], short_help="Print a policy with everything it leaves to the default."
-)
+@policy.command(cls=Command, short_help="Print a policy with everything it leaves to the default.")
 @click.argument("path", type=PATH, required=False, metavar="[FILE]")
 def show(path: Path | None) -> None:
     """Print the policy of FILE, or the default one, with all settings: a start for one of your own.

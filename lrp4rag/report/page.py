@@ -107,10 +107,6 @@ def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
     bars = np.zeros((len(masks), 0))
     if analysis.by_segment is not None:
         bars = weights @ np.asarray(analysis.by_segment, np.float64).T
-    return _view(rows, bars)
-
-
-def _view(rows: Rows, bars: Rows) -> View:
     # Relevance is heavy-tailed (control tokens above all): the largest would leave the rest blank.
     scale = float(np.quantile(np.abs(rows), 0.98)) if rows.size else 0.0
     if not scale and rows.size:
@@ -200,7 +196,8 @@ def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View, places: Seque
             name = encoded.segment_names[encoded.segments[piece.tokens[0]]]
             value = next(shaded, None)
             step = 0 if value is None else level(float(value), view.scale)
-            part = Part(noted, step, "break" if _only_breaks(text) and _after_passage(runs, name) else "")
+            breaks = not text.strip() and "\n" in text and _after_passage(runs, name)
+            part = Part(noted, step, "break" if breaks else "")
         else:
             name = runs[-1].name if runs else encoded.segment_names[0]
             part = Part(noted, None, "gone" if encoded.dropped and text.strip() else "")
@@ -216,10 +213,6 @@ def _noted(text: str, piece: Piece, places: Sequence[Place]) -> Iterable[tuple[s
     for start, end in pairwise(sorted({piece.start, piece.end} | edges)):
         notes = dict.fromkeys(place.note for place in places if place.start <= start < place.end)
         yield text[start:end], "; ".join(notes)
-
-
-def _only_breaks(text: str) -> bool:
-    return not text.strip() and "\n" in text
 
 
 def _after_passage(runs: list[Run], name: str) -> bool:

@@ -126,8 +126,6 @@ def _probabilities(analysis: Analysis, ax: Axes) -> None:
 
 def _segments(analysis: Analysis, ax: Axes) -> None:
     """Sentences by segment, passages first."""
-    import seaborn as sns
-
     encoded, by_segment = analysis.encoded, analysis.by_segment
     assert by_segment is not None
     order = [*range(FIRST_PASSAGE, len(encoded.segment_names)), 1, 0]
@@ -137,19 +135,11 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
             for s in analysis.sentences
         ]
     )
-    sns.heatmap(
-        values,
-        ax=ax,
-        annot=len(order) <= 14,
-        fmt=".1f",
-        linewidths=0.5,
-        xticklabels=[encoded.segment_names[k] for k in order],
-        yticklabels=False,
-        cbar_kws={"label": "logits", "pad": 0.01, "aspect": 12 + 2 * len(values)},
-        **_diverging(float(np.abs(values).max())),
-    )
-    _label_sentences(analysis, ax)
-    ax.tick_params(axis="x", rotation=0 if len(order) <= 14 else 60, length=0)
+    names = [encoded.segment_names[k] for k in order]
+    scale = float(np.abs(values).max())
+    annotated = len(order) <= 14
+    _heatmap(analysis, ax, values, scale, annot=annotated, fmt=".1f", linewidths=0.5, xticklabels=names)
+    ax.tick_params(axis="x", rotation=0 if annotated else 60, length=0)
     ax.set_title(
         "Relevance of each part of the prompt, summed over the sentence's tokens (* suspect)", loc="left"
     )
@@ -157,20 +147,10 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
 
 def _prompt(analysis: Analysis, ax: Axes) -> None:
     """Sentences by prompt token, the segments bounded by lines."""
-    import seaborn as sns
-
     rows, encoded = analysis.sentence_rows, analysis.encoded
     assert rows is not None
     scale = float(np.quantile(np.abs(rows), 0.98)) or float(np.abs(rows).max())
-    sns.heatmap(
-        rows,
-        ax=ax,
-        xticklabels=False,
-        yticklabels=False,
-        cbar_kws={"label": "logits", "extend": "both", "pad": 0.01, "aspect": 12 + 2 * len(rows)},
-        **_diverging(scale),
-    )
-    _label_sentences(analysis, ax)
+    _heatmap(analysis, ax, rows, scale, {"extend": "both"}, xticklabels=False)
     segments = np.array(encoded.segments)
     edges = [0, *(np.flatnonzero(np.diff(segments)) + 1), len(segments)]
     named = []
@@ -188,7 +168,19 @@ def _prompt(analysis: Analysis, ax: Axes) -> None:
     ax.set_title("Relevance of each prompt token, mean over the sentence's tokens", loc="left")
 
 
-def _label_sentences(analysis: Analysis, ax: Axes) -> None:
+def _heatmap(
+    analysis: Analysis, ax: Axes, values: Any, scale: float, bar: dict[str, Any] | None = None, **options: Any
+) -> None:
+    """Draw sentences down, red against blue."""
+    import seaborn as sns
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("relevance", [NEGATIVE, "#f7f7f7", POSITIVE])
+    limit = scale or 1.0  # symmetric, so that zero is grey
+    bar = {"label": "logits", "pad": 0.01, "aspect": 12 + 2 * len(values), **(bar or {})}
+    sns.heatmap(
+        values, ax=ax, cmap=colours, vmin=-limit, vmax=limit, yticklabels=False, cbar_kws=bar, **options
+    )
     # Not through seaborn, which draws labels at once, with "$" read as mathematics.
     step = -(-len(analysis.sentences) // MOST_SENTENCES)
     labels = [
@@ -197,11 +189,3 @@ def _label_sentences(analysis: Analysis, ax: Axes) -> None:
     ]
     ax.set_yticks((np.arange(len(labels)) + 0.5)[::step], labels[::step], rotation=0)
     ax.tick_params(axis="y", length=0)
-
-
-def _diverging(scale: float) -> dict[str, Any]:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colours = LinearSegmentedColormap.from_list("relevance", [NEGATIVE, "#f7f7f7", POSITIVE])
-    limit = scale or 1.0  # symmetric, so that zero is grey
-    return {"cmap": colours, "vmin": -limit, "vmax": limit}

@@ -56,16 +56,9 @@ def joined(names: tuple[str, ...]) -> str:
 def content_policy(script: str, style: str, *others: str) -> str:
     """Return a content-security policy under which only these sources run and load, and no script makes
     markup of text."""
-    sources = (f"default-src 'none'; script-src {script}; style-src {style}", *others)
-    return "; ".join(
-        (
-            *sources,
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types",
-        )
-    )
+    sources = f"default-src 'none'; script-src {script}; style-src {style}"
+    rules = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types"
+    return "; ".join((sources, *others, rules))
 
 
 def hash_source(content: str) -> str:
@@ -159,15 +152,7 @@ def html_template(name: str, folder: Path = FOLDER) -> Template:
     """Load a template of a folder, by default this one. Every value is escaped but `Markup`, and control
     characters and marks that reorder text are shown, as on a terminal; a name that is not given is an
     error."""
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
+    return _environment(folder, autoescape=True, finalize=_shown).get_template(name)
 
 
 def encodable(page: str) -> str:
@@ -182,14 +167,7 @@ def markdown_templates(folder: Path) -> Environment:
     Text that a template joins is escaped as a whole, what a macro gives too: `safe` marks that as meant. In
     code, filters are `code` (a span), `code(cell=True)` (in a table) and `code_line` (in a block)."""
     # Not autoescape, which escapes for HTML what is joined with something safe.
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        finalize=text,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = _environment(folder, finalize=text, keep_trailing_newline=True)
     environment.filters |= {
         "safe": Markdown,
         "strong": strong,
@@ -198,6 +176,13 @@ def markdown_templates(folder: Path) -> Environment:
         "code_line": code_line,
     }
     return environment
+
+
+def _environment(folder: Path, **options: Any) -> Environment:
+    loader = FileSystemLoader(folder)
+    return Environment(
+        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options
+    )
 
 
 def _shown(value: Any) -> Any:

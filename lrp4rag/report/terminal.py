@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,18 +53,17 @@ def render(
     if analysis.sentences:
         parts.append(_sentences(analysis))
     if reasons := main_reasons(analysis, analysis.example.generator):
-        parts += [
-            Text(""),
-            Text("main reasons", style="dim"),
-            *(Padding(line, (0, 0, 0, 2)) for line in map(Text, reasons)),
-        ]
+        parts += _titled("main reasons", map(Text, reasons))
     if decision is not None:
-        parts += [Text(""), Text("what the policy does", style="dim")]
-        parts += [Padding(line, (0, 0, 0, 2)) for line in decision_lines(decision)]
+        parts += _titled("what the policy does", decision_lines(decision))
     parts.append(Text(""))
     lengths = token_words(analysis.encoded, analysis.excerpt)
     parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
     return Group(*parts)
+
+
+def _titled(title: str, lines: Iterable[Text]) -> list[RenderableType]:
+    return [Text(""), Text(title, style="dim"), *(Padding(line, (0, 0, 0, 2)) for line in lines)]
 
 
 def render_line(analysis: Analysis) -> Text:

@@ -94,20 +94,15 @@ def _sentences(count: int) -> str:
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
     """Return the verdict's reasons with their words: contradicted values, other differences, computed values,
     then features."""
-    reasons = list[Reason]()
-    for number, sentence in enumerate(verdict.sentences):
-        for contradiction in verdict.contradictions:
-            if sentence.start <= contradiction.start < sentence.end:
-                words = f"{_which(number, verdict)}: {_instead(contradiction)}"
-                reasons.append(Reason("contradiction", None, number, words=words))
-        for difference in verdict.differences:
-            if sentence.start <= difference.start < sentence.end:
-                words = f"{_which(number, verdict)}: {difference_words(difference)}"
-                reasons.append(Reason("difference", None, number, words=words))
-        for result in verdict.computed:
-            if sentence.suspect and sentence.start <= result.start < sentence.end:
-                words = f"{_which(number, verdict)}: {computed_words(result)}"
-                reasons.append(Reason("computed", None, number, words=words))
+    found = [("contradiction", one.start, _instead(one)) for one in verdict.contradictions]
+    found += [("difference", one.start, difference_words(one)) for one in verdict.differences]
+    found += [("computed", one.start, computed_words(one)) for one in verdict.computed]
+    reasons = [
+        Reason(kind, None, number, words=f"{_which(number, verdict)}: {words}")
+        for number, sentence in enumerate(verdict.sentences)
+        for kind, start, words in found
+        if sentence.start <= start < sentence.end and (sentence.suspect or kind != "computed")
+    ]
     features = (replace(reason, words=reason_words(reason, verdict)) for reason in verdict.reasons)
     return (*reasons, *(reason for reason in features if reason.feature not in WORDED))
 

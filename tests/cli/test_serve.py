@@ -81,25 +81,24 @@ def test_what_would_not_run_is_told(arguments: list[str], words: str) -> None:
     assert "Traceback" not in found.output
 
 
-def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        "lrp4rag.guard.service.state.load_detector", lambda settings: pytest.fail("it was loaded")
-    )
+@pytest.fixture
+def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lrp4rag.guard.service.state.load_detector", lambda _: pytest.fail("it was loaded"))
+
+
+@pytest.mark.usefixtures("nothing_is_loaded")
+def test_an_audit_log_that_cannot_be_opened_is_told_before_anything_is_loaded() -> None:
     found = serve("--demo", "audit=sqlite:////no/such/folder/a.db")
     assert found.exit_code == 2
     assert "/no/such/folder" in found.output
     assert "Traceback" not in found.output
 
 
+@pytest.mark.usefixtures("nothing_is_loaded")
 @pytest.mark.parametrize("host", ["127.0.0.1", "taken.invalid"])
 def test_an_address_that_cannot_be_had_is_told_before_anything_is_loaded(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "lrp4rag.guard.service.state.load_detector", lambda settings: pytest.fail("it was loaded")
-    )
     monkeypatch.setenv("LRP4RAG_OPEN", "true")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

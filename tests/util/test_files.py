@@ -92,18 +92,12 @@ def test_a_folder_is_written_whole_and_takes_the_place_of_an_empty_one_only(tmp_
 
 
 DEAD = 10**10 - 1  # no process has this number
-
-
-FOREIGN = [".notes.tmp", ".notes.1.tmp", f".notes.{DEAD}.tmp", f".card.json.{DEAD}.tmp", ".tmp", "..tmp"]
-
-
-FOREIGN += [".lrp4rag.tmp", ".lrp4rag-1.tmp", f".lrp4rag-{DEAD}.tmp", f".lrp4rag-notes-{DEAD}-mine.tmp"]
-
-
-FOREIGN += [f"{leftover(DEAD)}.bak", f"x{leftover(DEAD)}", leftover(DEAD).upper(), leftover(DEAD)[1:]]
-
-
-FOREIGN += [leftover(DEAD, random="a" * 15), leftover(DEAD, random="g" * 16)]
+FOREIGN = [
+    *(".notes.tmp", ".notes.1.tmp", f".notes.{DEAD}.tmp", f".card.json.{DEAD}.tmp", ".tmp", "..tmp"),
+    *(".lrp4rag.tmp", ".lrp4rag-1.tmp", f".lrp4rag-{DEAD}.tmp", f".lrp4rag-notes-{DEAD}-mine.tmp"),
+    *(f"{leftover(DEAD)}.bak", f"x{leftover(DEAD)}", leftover(DEAD).upper(), leftover(DEAD)[1:]),
+    *(leftover(DEAD, random="a" * 15), leftover(DEAD, random="g" * 16)),
+]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
