@@ -125,9 +125,7 @@ def _drawn(name: str, every: int) -> bool:
     return crc32(name.encode()) % every == 0
 
 
-def variants(
-    examples: Sequence[Example], *, shapes: int = SHAPES, every: int = 1, seed: int = 0
-) -> Iterator[Example]:
+def variants(examples: Sequence[Example], *, every: int = 1, seed: int = 0) -> Iterator[Example]:
     """Change the faithful examples of about one source in `every`, drawn by the source; other sources only
     lend passages.
 
@@ -146,12 +144,12 @@ def variants(
             continue
         random = Random(f"{seed}/{source}")
         others = [one for one in random.sample(lenders, min(8, len(lenders))) if one.source != source]
-        for variant in _of_source(own, others, common, shapes, random):
+        for variant in _of_source(own, others, common, random):
             yield renamed(variant, taken)
 
 
 def _of_source(
-    examples: Sequence[Example], others: list[Example], common: frozenset[str], shapes: int, random: Random
+    examples: Sequence[Example], others: list[Example], common: frozenset[str], random: Random
 ) -> Iterator[Example]:
     example = random.choice(examples)
     draft = Draft(example, others, common)
@@ -161,7 +159,7 @@ def _of_source(
         if edits := find_faults(draft, random, kind, WITHIN, 3):
             yield labelled(example, edits)
             break
-    for number in range(shapes):
+    for number in range(SHAPES):
         base = cut(reshaped(random.choice(examples), others, random), random)
         if len(base.response or "") < SHORTEST:
             continue

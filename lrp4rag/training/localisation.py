@@ -117,12 +117,16 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
 
 
 def whole(
-    rows: Rows, protocol: Protocol, controls: Mapping[str, Control] = WHOLE, jobs: int = 1
+    rows: Rows,
+    protocol: Protocol,
+    controls: Mapping[str, Control] = WHOLE,
+    jobs: int = 1,
+    label: str = "cross-validating controls",
 ) -> dict[str, Outcome]:
     """Cross-validate controls of whole responses, and flag everything."""
     outcomes = {
         name: cross_validated(control(rows), rows.labels, rows.groups, protocol, n_jobs=jobs)
-        for name, control in track(controls.items(), len(controls), "cross-validating controls")
+        for name, control in track(controls.items(), len(controls), label)
     }
     return outcomes | {FLAG_EVERYTHING: flag_everything(rows.labels, protocol)}
 

@@ -75,9 +75,8 @@ def fit_detector(
             "domain": ranges(rows.readings(), TEXT_FACETS),
             "selections": _selections(seed, *_of_rule(fitted.rule, source, TEXT_FACETS)),
         }
-        return TextModel(
-            _card(rows, tokens, probabilities, point, annotated, **details), alarms, fitted.trees
-        )
+        card = _card(rows, tokens, probabilities, point, annotated, **details)
+        return TextModel(card, alarms, fitted.trees)
     tables = {name: block for name, block in blocks.items() if isinstance(block, PlainTable)}
     details = {
         "classifier": TokenModel.kind,
@@ -103,9 +102,8 @@ def fit_detector(
             seed, *_of_blocks(ensemble, fitted.rule, seed), *_of_rule(fitted.rule, source, FACETS)
         ),
     }
-    return TokenModel(
-        _card(rows, tokens, probabilities, point, annotated, **details), ensemble, alarms, fitted.trees
-    )
+    card = _card(rows, tokens, probabilities, point, annotated, **details)
+    return TokenModel(card, ensemble, alarms, fitted.trees)
 
 
 def _card(

@@ -28,30 +28,20 @@ from lrp4rag.features.parts import READING
 from lrp4rag.features.units import smoothed
 from lrp4rag.reader.comparer import EntailmentModel, bundled_comparer
 from lrp4rag.training.comparing import entailments_of
-from lrp4rag.training.controls import (
-    FLAG_EVERYTHING,
-    Candidates,
-    constant,
-    flag_everything,
-    length,
-    novel_words,
-    on_relevance,
-)
+from lrp4rag.training.controls import Control, constant, length, novel_words, on_relevance
 from lrp4rag.training.corpus import ANNOTATED, MADE, Corpus
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import HONEST, ONCE, Protocol, groups_of, labels_of, splits
-from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation
+from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation, whole
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.token_folds import TokenPredictions, cross_validate_tokens
 from lrp4rag.training.tokens import Tokens, key_of_block, require_sources, tokens_of, tokens_on_disk
-from lrp4rag.training.validation import cross_validated
 from lrp4rag.training.vector_detector import fit_vector_detector, token_threshold
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.hashes import hash_of
-from lrp4rag.util.progress import track
 
 
 def vector_evidence(
@@ -63,21 +53,17 @@ def vector_evidence(
     each fold. Whoever tries several features and keeps the best has chosen by looking at the result.
     """
     protocol = replace(HONEST, repeats=1, mode=features.mode, lengths=(features.length,))
-    candidates_by_name: dict[str, Candidates] = {
-        "detector": on_relevance(rows, classifier, [features]),
-        "length only": length(rows),
-        "constant relevance (interpolate)": constant(rows, classifier, [features], "interpolate"),
-        "constant relevance (zeros)": constant(rows, classifier, [features], "zeros"),
-        "novel words": novel_words(rows),
+    reads: dict[str, Any] = {"classifier": classifier, "features": [features]}
+    candidates: dict[str, Control] = {
+        "detector": partial(on_relevance, **reads),
+        "length only": length,
+        "constant relevance (interpolate)": partial(constant, **reads, mode="interpolate"),
+        "constant relevance (zeros)": partial(constant, **reads, mode="zeros"),
+        "novel words": novel_words,
     }
-    outcomes = {
-        name: cross_validated(candidates, rows.labels, rows.groups, protocol, n_jobs=jobs)
-        for name, candidates in track(candidates_by_name.items(), len(candidates_by_name), "cross-validating")
-    }
-    outcomes[FLAG_EVERYTHING] = flag_everything(rows.labels, protocol)
     results = {
         name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
-        for name, outcome in outcomes.items()
+        for name, outcome in whole(rows, protocol, candidates, jobs, "cross-validating").items()
     }
     return Evidence(
         protocol=_words(protocol, resamples),
@@ -105,15 +91,11 @@ def token_evidence(
         name: GeneratorEvidence(
             rows=located.rows[name],
             hallucinated=located.hallucinated[name],
-            metrics=located.responses[name][CLASSIFIER],
-            controls={
-                control: metrics_of
-                for control, metrics_of in located.responses[name].items()
-                if control != CLASSIFIER
-            },
-            located=lines,
+            metrics=responses.pop(CLASSIFIER),
+            controls=responses,
+            located=located.lines[name],
         )
-        for name, lines in located.lines.items()
+        for name, responses in located.responses.items()
     }
     together = generators.pop(ALL)
 

@@ -89,31 +89,18 @@ def _judged(
     candidates: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
 ) -> tuple[str, Scores, NDArray[np.bool_]]:
     with threadpool_limits(1):
-        judge = _nested if protocol.nested else _plain
-        return judge(candidates, labels, groups, protocol, split)
-
-
-def _nested(
-    candidates: Sequence[Candidate], labels: Labels, groups: Groups, protocol: Protocol, split: Split
-) -> tuple[str, Scores, NDArray[np.bool_]]:
-    # Without grouping every row is its own source, inside the folds as well.
-    sources = groups if protocol.grouped else np.arange(len(labels)).astype(str)
-    best, model = fit_best(
-        candidates, labels, sources, split.train, seed=protocol.seed, scoring=protocol.scoring
-    )
-    probabilities = probability_of(model, best.inputs[split.test])
-    return best.label, probabilities, probabilities >= THRESHOLD
-
-
-def _plain(
-    candidates: Sequence[Candidate], labels: Labels, groups: Groups, _: Protocol, split: Split
-) -> tuple[str, Scores, NDArray[np.bool_]]:
-    """Take the first candidate, unchanged. A margin becomes a score in (0, 1), which is not calibrated."""
-    first = candidates[0]
-    model = fit(first.estimator, first.inputs[split.train], labels[split.train], groups[split.train])
-    inputs = first.inputs[split.test]
-    if hasattr(model, "predict_proba"):
-        probabilities = probability_of(model, inputs)
-    else:
-        probabilities = np.asarray(expit(margin_of(model, inputs)[0]))
-    return first.label, probabilities, np.asarray(model.predict(inputs), dtype=bool)
+        if protocol.nested:
+            # Without grouping every row is its own source, inside the folds as well.
+            sources = groups if protocol.grouped else np.arange(len(labels)).astype(str)
+            seed, scoring = protocol.seed, protocol.scoring
+            best, model = fit_best(candidates, labels, sources, split.train, seed=seed, scoring=scoring)
+            probabilities = probability_of(model, best.inputs[split.test])
+            return best.label, probabilities, probabilities >= THRESHOLD
+        first = candidates[0]
+        model = fit(first.estimator, first.inputs[split.train], labels[split.train], groups[split.train])
+        inputs = first.inputs[split.test]
+        if hasattr(model, "predict_proba"):
+            probabilities = probability_of(model, inputs)
+        else:  # a margin becomes a score in (0, 1), which is not calibrated
+            probabilities = np.asarray(expit(margin_of(model, inputs)[0]))
+        return first.label, probabilities, np.asarray(model.predict(inputs), dtype=bool)

@@ -89,9 +89,6 @@ def test_decisions_and_calibration_change_and_the_order_does_not():
     for row in kinds.values():
         assert row["model"] == row["the comparer"]  # the same order
         low, share, high = row["model"].low, row["model"].value, row["model"].high
-        assert low is not None
-        assert share is not None
-        assert high is not None
         assert 0.06 < low <= share <= high < 1
 
 

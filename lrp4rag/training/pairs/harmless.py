@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from random import Random
 
 from lrp4rag.training.pairs.edit import SUPPORTED, Draft, Edit, Maker
@@ -179,15 +180,11 @@ def clauses(draft: Draft, random: Random) -> Iterator[Edit]:
 
 def order(draft: Draft, random: Random) -> Iterator[Edit]:
     """Exchange two neighbouring statements, where neither points to the other. Steps stay in order."""
-    for (start, end), (later, last) in zip(draft.sentences, draft.sentences[1:], strict=False):
-        first, second, between = (
-            draft.response[start:end],
-            draft.response[later:last],
-            draft.response[end:later],
-        )
-        free = all(_STATEMENT.match(text) and text.endswith(".") for text in (first, second))
-        if free and between == " " and not _POINTS_BACK.search(second) and not _POINTS_BACK.search(first):
-            yield Edit("order", start, last, second + between + first)
+    for (start, end), (later, last) in pairwise(draft.sentences):
+        texts = draft.response[start:end], draft.response[later:last]
+        free = all(_STATEMENT.match(text) and text.endswith(".") for text in texts)
+        if free and draft.response[end:later] == " " and not any(map(_POINTS_BACK.search, texts)):
+            yield Edit("order", start, last, " ".join(reversed(texts)))
 
 
 HARMLESS: dict[str, Maker] = {
@@ -225,8 +222,6 @@ def _lower(text: str, draft: Draft, place: int) -> str:
     """Put a sentence's beginning in small letters, unless it is a name."""
     name = any(value.kind == "name" and value.start <= place < value.end for value in draft.values)
     first = text.split(" ", 1)[0]
-    return (
-        text
-        if name or first in ("I", "I'm") or (first.isupper() and len(first) > 1)
-        else text[:1].lower() + text[1:]
-    )
+    if name or first in ("I", "I'm") or (first.isupper() and len(first) > 1):
+        return text
+    return text[:1].lower() + text[1:]

@@ -94,11 +94,7 @@ def other_times(value: Value, random: Random) -> list[str]:
         other = {"noon": "midnight", "midnight": "noon"}.get(value.text.lower())
         return [] if other is None else [other]
     hour = int(own[0])
-    hours = (
-        [one for one in range(1, 13) if one != hour]
-        if hour <= 12
-        else [one for one in range(13, 24) if one != hour]
-    )
+    hours = [one for one in (range(1, 13) if hour <= 12 else range(13, 24)) if one != hour]
     return [
         str(one).zfill(len(own[0]) if own[0][0] == "0" else 1) + value.text[own.end() :]
         for one in random.sample(hours, 3)
