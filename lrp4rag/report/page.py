@@ -116,7 +116,7 @@ def sentence_view(analysis: Analysis, pieces: list[Piece]) -> View:
         bars=bars,
         mean=rows.mean(0) if len(rows) else rows.sum(0),
         mean_bars=bars.mean(0) if len(bars) else bars.sum(0),
-        scale=significant(scale) or 1.0,
+        scale=float(f"{scale:.3g}") or 1.0,
     )
 
 
@@ -124,11 +124,6 @@ def level(value: float, scale: float) -> int:
     """Return the step of shading, -LEVELS..LEVELS, as the page's script does."""
     steps = min(math.floor(abs(value) / scale * LEVELS + 0.5), LEVELS)
     return int(math.copysign(steps, value))
-
-
-def significant(value: float) -> float:
-    """Round to 3 significant digits."""
-    return float(f"{value:.3g}")
 
 
 def rounded(values: Rows, scale: float | None = None) -> Any:

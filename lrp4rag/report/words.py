@@ -84,11 +84,8 @@ def verdict_words(verdict: Verdict) -> str:
     stating = sum(counts[status] for status in STATING)
     parts = [f"{counts[status]} {status}" for status in FLAGGED if counts[status]]
     words = f"Likely hallucinated, probability {verdict.probability:.2f}"
-    return f"{words} (of {_sentences(stating)} {', '.join(parts)})" if parts else words
-
-
-def _sentences(count: int) -> str:
-    return f"{count} sentence{'' if count == 1 else 's'}"
+    sentences = f"{stating} sentence{'' if stating == 1 else 's'}"
+    return f"{words} (of {sentences} {', '.join(parts)})" if parts else words
 
 
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:

@@ -7,7 +7,7 @@ draws at once, as sums of weights, so that a thousand resamples cost about as mu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 
 import numpy as np
@@ -74,7 +74,6 @@ def ratios(
     groups: NDArray[np.str_],
     *,
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Metrics:
     """Divide sums over R rows, (above, below) by name, each (R,); undefined where all below are 0."""
 
@@ -82,7 +81,7 @@ def ratios(
         return {name: (weights @ above) / (weights @ below) for name, (above, below) in counts.items()}
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        return intervals_of(Draws.of(groups, resamples, seed).values(quotients))
+        return intervals_of(Draws.of(groups, resamples).values(quotients))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,9 +240,7 @@ def overlap_metrics(
     The definition of RAGTruth's span-level detection (arXiv 2401.00396) and LettuceDetect's
     (arXiv 2502.17125): counts are summed over responses before they are divided.
     """
-    marked, annotated, both = np.array(
-        [[overlap.marked, overlap.annotated, overlap.both] for overlap in overlaps]
-    ).T
+    marked, annotated, both = np.array([astuple(overlap) for overlap in overlaps]).T
     quotients = {
         "precision": (both, marked),
         "recall": (both, annotated),

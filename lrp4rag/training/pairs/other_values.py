@@ -116,13 +116,11 @@ def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
         elif value.kind == "period":
             texts = _other_periods(value, random)
         elif match := _UNIT.search(value.text):
-            money = value.unit in ("USD", "EUR", "GBP")
-            others = (
-                _CURRENCIES if money and match[0] not in ("thousand", "million", "billion") else _UNITS
-            ).get(match[0], [])
-            texts = [
-                _with_article(value.text[: match.start()] + one + value.text[match.end() :]) for one in others
-            ]
+            scale = match[0] in ("thousand", "million", "billion")
+            money = value.unit in ("USD", "EUR", "GBP") and not scale
+            before, after = value.text[: match.start()], value.text[match.end() :]
+            others = (_CURRENCIES if money else _UNITS).get(match[0], [])
+            texts = [_with_article(before + one + after) for one in others]
         if texts and draft.supported(value) >= SUPPORTED:
             yield from _first(draft, "date or unit", value, random.sample(texts, len(texts)))
 

@@ -138,10 +138,9 @@ def _numbers_of_another(draft: Draft, random: Random) -> Iterator[Edit]:
 
 
 def _others(passage: str, value: Value, random: Random) -> list[str]:
-    after = passage[value.end :]
-    label = after.startswith("  ") or is_label(
-        passage[: value.start], after
-    )  # "3  Place": a list without lines
+    before, after = passage[: value.start], passage[value.end :]
+    # "3  Place": a list without lines
+    label = after.startswith("  ") or is_label(before, after)
     return [] if label else other_numbers(value, random)
 
 
