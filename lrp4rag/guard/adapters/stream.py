@@ -77,7 +77,8 @@ class GuardedStream:
 
     async def arun(self, texts: AsyncIterable[str]) -> AsyncIterator[Part]:
         """The same, judged in another thread than that of the event loop."""
-        if not self.over:
+        wanted = not self.over
+        if wanted:  # by a name: to a type checker `over` stays what it was
             async for text in texts:
                 async for part in in_thread(self.feed(text)):
                     yield part
