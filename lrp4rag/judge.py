@@ -749,6 +749,8 @@ class Detector:
         refusals = {
             number: one for number, one in every if one is not None and claims.stating[number] != "nothing"
         }
+        if not refusals:
+            return assessment
         return with_refusals(assessment, refusals, threshold, record.context.passages)
 
     def _unborrowed(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
