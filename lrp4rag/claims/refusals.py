@@ -7,57 +7,66 @@ where one does. To a comparer both are unsupported: no passage says what passage
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lrp4rag.claims.absence import absence_in
 from lrp4rag.claims.answer import Passages
 from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.lexicon import Senses, relation
-from lrp4rag.claims.places import Place
 from lrp4rag.claims.signed import Word, signed_clauses
 from lrp4rag.claims.words import word_set
 
 _SENTENCES = 3
-LEAST = 0.5
-"""How much of the missing thing, 0 to 1, a clause of the passages must say for it to be there."""
+"""Sentences of the passages that are looked at, those with most of the words."""
 
-_SOURCES = (
+_TEXTS = (
     "(?:passages?|texts?|documents?|documentation|sources?|pages?|information|leaflets?|articles?|guides?"
     "|manuals?|reports?|excerpts?|extracts?|handbook|sections?|notices?|e-?mails?|letters?|minutes|materials?"
-    "|entry|entries|details|context|listings?|descriptions?|website|brochure|policy|terms|rules?|contract"
-    "|notes?|statements?|records?|lists?|they|it|I|we|none|neither)"
+    "|entry|entries|details|context|listings?|descriptions?|website|brochure|notes?|statements?|records?"
+    "|lists?|none|neither)"
 )
+_OTHERS = "(?:they|it|I|we|policy|terms|rules?|contract)"
+"""Which may also give, contain or cover something themselves."""
 _TELL = (
-    "(?:mention|state|specify|give|say|name|list|tell|explain|reveal|indicate|describe|contain|provide|discuss"
-    "|address|answer|quote|report|record|make clear|include|cover)s?"
+    "(?:mention|state|specify|say|name|list|tell|explain|reveal|indicate|describe|discuss|address|answer|quote"
+    "|report|record|make clear)s?"
 )
+_HOLD = "(?:give|contain|provide|offer|include|cover|make|have|has)s?"
 _TOLD = (
-    "(?:mentioned|stated|specified|said|given|named|listed|explained|revealed|indicated|described|discussed"
-    "|addressed|answered|quoted|reported|recorded|documented|known|clear|told)"
+    "(?:mentioned|stated|specified|said|named|listed|explained|revealed|indicated|described|discussed"
+    r"|addressed|answered|quoted|reported|recorded|documented|known|clear|told"
+    r"|given(?= (?:in|by|anywhere)\b|\s*(?:[.,;]|$)))"
 )
 _BE = r"(?:is|are|was|were|remains?|has been|have been)"
 _NOT = r"(?:\s*n['\u2019]t|\s+not|\s+never|\s+nowhere|not)"
+_DO = rf"\b(?:do|does|did|can|could){_NOT}(?: \w+){{0,2}}?"
+_NEWS = (
+    "(?:information|mention|details?|indication|word|answer|guidance|figures?|price|amount|date|statement)"
+)
 _AFTER = re.compile(
-    rf"\b{_SOURCES}\b[^.;:!?\n]{{0,60}}?\b(?:do|does|did|can|could){_NOT}(?: \w+){{0,2}}? {_TELL}\b"
-    rf"|\b{_SOURCES}\b[^.;:!?\n]{{0,40}}?\b(?:give|contain|offer|provide|make|state|have|has|say|list|name)s?"
-    r" (?:no|nothing)\b"
+    rf"\b{_TEXTS}\b[^.;:!?\n]{{0,60}}?{_DO} (?:{_TELL}|{_HOLD})\b"
+    rf"|\b{_OTHERS}\b[^.;:!?\n]{{0,60}}?{_DO} {_TELL}\b"
+    rf"|\b{_TEXTS}\b[^.;:!?\n]{{0,40}}?\b(?:{_TELL}|{_HOLD}) (?:no|nothing)\b"
+    rf"|\b{_OTHERS} (?:say|tell|state|list|mention)s? (?:no|nothing)\b|\b{_OTHERS} {_HOLD} no(?= {_NEWS}\b)"
     r"|\b(?:I|we) (?:can|could|do)(?:not| not|n['\u2019]t) (?:find|tell|see|say|answer)\b"
-    r"|\bno (?:information|mention|details?|indication|word|answer|guidance|figures?)\b"
-    r"(?= (?:on|about|of|as to|regarding|for|whether)\b)"
+    rf"|\bno {_NEWS}\b(?= (?:on|about|of|as to|regarding|for|whether)\b)"
     rf"|\bnothing\b(?= (?:about|as to|regarding)\b|[^.;]{{0,20}}\b(?:said|mentioned|stated)\b)",
     re.IGNORECASE,
 )
 """What is missing stands behind it."""
 _BEFORE = re.compile(
-    rf"\b{_BE}{_NOT}(?: \w+){{0,2}}? {_TOLD}\b"
-    r"|\b(?:left open|unstated|unspecified|missing from the)\b",
+    rf"\b{_BE}{_NOT}(?: \w+){{0,2}}? {_TOLD}|\b(?:left open|unstated|unspecified|missing from the)\b",
     re.IGNORECASE,
 )
 """What is missing stands before it, or is a clause behind it: "it is not stated whether"."""
-_WITHIN = re.compile(rf"\bno\b[^,.;:!?\n]{{1,60}}? {_BE} {_TOLD}\b", re.IGNORECASE)
+_WITHIN = re.compile(rf"\bno\b[^,.;:!?\n]{{1,60}}? {_BE} {_TOLD}", re.IGNORECASE)
 """What is missing stands in it."""
+_TELLING = re.compile(
+    rf"\b(?:{_TEXTS}|{_OTHERS})\b(?: \w+){{0,3}}? (?:{_TELL}|{_HOLD}|deal|speak)\b", re.IGNORECASE
+)
+_ADVICE = re.compile(r"[\s,;]*(?:so|please|therefore|as)\b", re.IGNORECASE)
 _OPENINGS = re.compile(r"[;:(\n]|,? (?:but|and|though|although|so|yet|while) ")
 _ENDINGS = re.compile(
     r"[;:\n]|(?<=.{4}),? (?:but|though|although|so|yet) |, (?:and|only|please|as) |(?<=\w)\.\s"
@@ -84,8 +93,10 @@ documents passages pages articles leaflets excerpts entries notes
 
 _KINDS = word_set(
     """
-age amount background cause charge cost date day deadline duration fee figure hour length limit location
-long month name number old period place price procedure rate reason size sum time way weight year
+address age amount background capacity cause charge color colour cost current date day deadline duration
+email fee figure height hour length limit location long maximum minimum month name number old period phone
+place population price procedure rate reason size speed sum telephone temperature time type way weight width
+year
 """
 )
 """Kinds of answers, which passages give without a word for them: "by 10 July" of a deadline."""
@@ -106,30 +117,53 @@ class Refusal:
 
 def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal | None:
     """Return what the characters `start` to `end` of a text say to be missing that the question asks for:
-    there, where a sentence that is not about something else says its words; absent, where no passage knows
-    one that was asked for; None for no such sentence, and where the words do not tell."""
-    grounds, words = passages.grounds, missing_words(text, start, end)
-    asked = [word for word in words if _is_asked(grounds, word)]
-    if not asked or not grounds.clauses:
+    there, where a sentence that is not about something else has its words, if need be with its title;
+    absent, where no passage knows one that was asked for, and the sentence claims nothing else; None for no
+    such sentence, and where the words do not tell."""
+    grounds, missing = passages.grounds, _missing_in(text, start, end)
+    senses = Senses(map(_plain, grounds.asked))
+    asked = {base for base in map(_plain, missing.words) if base in senses} if missing else set[str]()
+    if missing is None or not asked or not grounds.clauses:
         return None
-    unknown = [word for word in words if not _is_known(grounds, word)]
-    if any(word in unknown and word.base not in _KINDS for word in asked):
-        return Refusal(start, end, "absent")
-    if unknown or all(word.base.isdigit() for word in words) or _HEDGED.search(text, start, end):
+    bases = dict.fromkeys(map(_plain, missing.words))
+    unknown = {base for base in bases if not _known(grounds, base)}
+    if unknown & asked - _KINDS:
+        rest = text[start : missing.start], text[missing.end : end]
+        return None if any(map(_claims, rest)) else Refusal(start, end, "absent")
+    if unknown or all(map(str.isdigit, bases)) or _HEDGED.search(text, start, end):
         return None
     subjects = Subjects(passages.question, passages.index)
-    for place, score in grounds.aligned(words).sentences(_SENTENCES):
-        if score < LEAST or subjects.is_of_another(place, text[start:end]):
-            continue
-        if _says_more(grounds, place, words):
+    for place, score in grounds.aligned(missing.words).sentences(_SENTENCES):
+        title = next(one for one in passages.index.places if one.passage == place.passage)
+        content = {word.base for one in (title, place) for word in one.content}
+        if (
+            all(content & grounds.related(base).keys() for base in bases)
+            and len(place.content) > len(bases)  # more than a heading
+            and absence_in(place.text, 0, len(place.text)) is None
+            and not subjects.is_of_another(place, text[start:end])
+        ):
             there = Counterpart(start, end, place.passage, place.start, place.end, score)
             return Refusal(start, end, "there", there)
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """The content words of what characters `start` to `end` of a text say to be missing, each once."""
+
+    start: int
+    end: int
+    words: tuple[Word, ...]
+
+
 def missing_words(text: str, start: int, end: int) -> tuple[Word, ...]:
     """Return the content words of what the characters `start` to `end` of a text say to be missing, each
     once."""
+    missing = _missing_in(text, start, end)
+    return () if missing is None else missing.words
+
+
+def _missing_in(text: str, start: int, end: int) -> _Missing | None:
     for pattern in (_WITHIN, _BEFORE, _AFTER):
         match = pattern.search(text, start, end)
         if match is None:
@@ -142,24 +176,23 @@ def missing_words(text: str, start: int, end: int) -> tuple[Word, ...]:
             content = (word for clause in signed_clauses(text, *side) for word in clause.content)
             found = {word.base: word for word in content if word.base not in _IDLE}
             if found:
-                return tuple(found.values())
-    return ()
+                return _Missing(first, last, tuple(found.values()))
+    return None
 
 
-def _is_known(grounds: Grounds, word: Word) -> bool:
-    """Say whether passages have a word, or one of the same sense."""
-    return any(relation(word.base, base) in ("same", "synonym") for base in grounds.related(word.base))
+def _plain(word: Word) -> str:
+    """Return the base form of a word; of "clinic's" that of "clinic"."""
+    return word.base.removesuffix("'s").removesuffix("\u2019s")
 
 
-def _says_more(grounds: Grounds, place: Place, words: Sequence[Word]) -> bool:
-    """Say whether a sentence of the passages has more than some words and those of the question, as a heading
-    has not."""
-    known = Senses(word.base for word in (*words, *grounds.asked))
-    return any(word.base not in known for word in place.content)
+def _known(grounds: Grounds, base: str) -> set[str]:
+    """Return the words of the passages that are one, or of the same sense."""
+    return {other for other in grounds.related(base) if relation(base, other) in ("same", "synonym")}
 
 
-def _is_asked(grounds: Grounds, word: Word) -> bool:
-    return any(
-        word.base == other.base or relation(word.base, other.base) in ("same", "synonym")
-        for other in grounds.asked
-    )
+def _claims(rest: str) -> bool:
+    """Say whether the rest of a sentence says something of the matter, and not only what the passages tell or
+    whom to ask."""
+    if _ADVICE.match(rest) or _TELLING.search(rest):
+        return False
+    return any(map(str.isdigit, rest)) or sum(len(clause.content) for clause in signed_clauses(rest)) > 1

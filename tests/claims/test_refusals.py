@@ -43,7 +43,7 @@ def outcome(question: str, passages: list[str], answer: str) -> str | None:
         ),
         (
             "Can I bring my dog?",
-            ["Dogs must be kept on a lead. Horses are not allowed."],
+            ["Dogs are allowed on a lead. Horses are not."],
             "You may bring a bag, but the rules do not say whether dogs are allowed.",
         ),
         (
@@ -86,6 +86,11 @@ def test_a_passage_has_it(question: str, passages: list[str], answer: str) -> No
             "The sections do not say how much leave part-time staff get.",
         ),
         (
+            "Who is the clinic's director, and how many beds has it?",
+            [CLINIC],
+            "The page gives the number of beds, but it does not name the clinic's director.",
+        ),
+        (
             "What are the opening hours on Sunday?",
             ["Open Monday to Friday 9-18, Saturday 9-13."],
             "Sunday is not mentioned in the documents.",
@@ -118,7 +123,22 @@ def test_no_passage_knows_it(question: str, passages: list[str], answer: str) ->
             [f"{HEATER} The warranty is 3 years."],
             "The warranty is not mentioned.",
         ),
+        # They claim something beside.
+        (
+            "What are the boiling and melting points?",
+            ["It melts at 14 °C."],
+            "The texts do not mention the boiling point, but it is 78 °C.",
+        ),
         # They deny something, and do not say that it is missing.
+        (
+            "Does it cover dental work?",
+            ["The policy does not cover dental work."],
+            "The policy does not cover dental work.",
+        ),
+        ("Are there nuts in it?", ["The cake contains no nuts."], "It contains no nuts."),
+        ("Is there lactose in it?", ["The cake contains no nuts."], "It contains no lactose."),
+        ("Do they provide towels?", ["They do not provide towels."], "They do not provide towels."),
+        ("Do I get a refund?", ["No refund is given after 14 days."], "No refund is given after 14 days."),
         ("Is breakfast included?", ["Breakfast is not included."], "Breakfast is not included."),
         ("May I pay in cash?", ["Cash is not accepted."], "Nothing has to be paid in cash."),
         # A number or a heading alone.
@@ -162,3 +182,11 @@ def test_the_sentence_that_has_it_is_named() -> None:
 )
 def test_what_is_said_to_be_missing(sentence: str, words: set[str]) -> None:
     assert {word.base for word in missing_words(sentence, 0, len(sentence))} == words
+
+
+def test_a_long_question_and_a_long_sentence_take_no_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr("lrp4rag.claims.refusals.relation", lambda *bases: calls.append(bases) or "same")
+    words = " ".join(f"word{chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(300))
+    outcome(f"What about {words}?", [CLINIC], f"The texts do not mention {words}.")
+    assert len(calls) < 1000
