@@ -16,7 +16,7 @@ from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.lexicon import Senses, relation
 from lrp4rag.claims.signed import Word, signed_clauses
-from lrp4rag.claims.words import word_set
+from lrp4rag.claims.words import stem, word_set
 
 _SENTENCES = 3
 """Sentences of the passages that are looked at, those with most of the words."""
@@ -126,7 +126,8 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
     if missing is None or not asked or not grounds.clauses:
         return None
     bases = dict.fromkeys(map(_plain, missing.words))
-    unknown = {base for base in bases if not _known(grounds, base)}
+    heads = {_head(word.base) for clause in grounds.clauses for word in clause.content}
+    unknown = {base for base in bases if _head(base) not in heads and not _known(grounds, base)}
     if unknown & asked - _KINDS:
         rest = text[start : missing.start], text[missing.end : end]
         return None if any(map(_claims, rest)) else Refusal(start, end, "absent")
@@ -136,8 +137,9 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
     for place, score in grounds.aligned(missing.words).sentences(_SENTENCES):
         title = next(one for one in passages.index.places if one.passage == place.passage)
         content = {word.base for one in (title, place) for word in one.content}
+        own = set(map(_head, content))
         if (
-            all(content & grounds.related(base).keys() for base in bases)
+            all(_head(base) in own or content & grounds.related(base).keys() for base in bases)
             and len(place.content) > len(bases)  # more than a heading
             and absence_in(place.text, 0, len(place.text)) is None
             and not subjects.is_of_another(place, text[start:end])
@@ -183,6 +185,11 @@ def _missing_in(text: str, start: int, end: int) -> _Missing | None:
 def _plain(word: Word) -> str:
     """Return the base form of a word; of "clinic's" that of "clinic"."""
     return word.base.removesuffix("'s").removesuffix("\u2019s")
+
+
+def _head(base: str) -> str:
+    """Return the stem of a base form, of "allow in" that of "allow"."""
+    return stem(base.partition("_")[0])
 
 
 def _known(grounds: Grounds, base: str) -> set[str]:

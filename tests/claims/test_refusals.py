@@ -47,6 +47,11 @@ def outcome(question: str, passages: list[str], answer: str) -> str | None:
             "You may bring a bag, but the rules do not say whether dogs are allowed.",
         ),
         (
+            "Are campfires allowed there?",
+            ["Alder Lake. Campfires are allowed in the metal rings until 10 p.m."],
+            "Unfortunately, the texts give no information on whether campfires are allowed there.",
+        ),
+        (
             "What does the course cost and when does it start?",
             ["The course starts on 16 September. The course fee is 90 euros."],
             "It starts on 16 September; the course fee is not mentioned.",
