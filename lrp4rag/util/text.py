@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Literal
 
 import regex
 
@@ -74,9 +73,9 @@ def words_of(text: str) -> list[str]:
     return [normal(word.lower()) for word in WORD.findall(text)]
 
 
-def normal(word: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
-    """Return a word in Unicode's composed form, or another."""
-    return word if word.isascii() or len(word) > _LONGEST_WORD else unicodedata.normalize(form, word)
+def normal(word: str) -> str:
+    """Return a word in Unicode's composed form."""
+    return word if word.isascii() or len(word) > _LONGEST_WORD else unicodedata.normalize("NFC", word)
 
 
 def inside_sign(text: str, at: int, since: int = 0) -> bool:

@@ -53,7 +53,7 @@ class Disguise:
         for start, end, trick in _tricks(text, inputs.tick):
             word = text[start:end]
             if word not in sources:
-                shown = one_line(_INVISIBLE.sub("\u00b7", word), QUOTED)
+                shown = one_line(_seen(word), QUOTED)
                 words = f'"{shown}" {_WORDS[trick]}: it may read otherwise than it looks.'
                 findings.append(
                     Finding(self.name, "disguised", words, start=start, end=end, details={"trick": trick})
@@ -77,3 +77,8 @@ def _tricks(text: str, tick: Callable[[], None]) -> Iterator[tuple[int, int, Tri
             yield *match.span(), "wide"
         elif any(is_mixed(part[0], latin=latin) for part in LETTERS.finditer(word)):
             yield *match.span(), "mixed"
+
+
+def _seen(word: str) -> str:
+    """Return the word with a sign for each character that cannot be seen."""
+    return _INVISIBLE.sub("\u00b7", word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from lrp4rag.guard.checks.check import CheckInput, Finding, Need
@@ -29,15 +29,22 @@ class Outdated:
     def __call__(self, inputs: CheckInput) -> list[Finding]:
         """In the order of the response. Raises `OverBudget`."""
         gate = RetrievalGate(minimum=0, time_zone=self.time_zone)
-        outdated = {
-            found.passages[0]: replace(
-                found, check=self.name, kind="outdated", details={"because": found.kind}
-            )
-            for found in gate(inputs)
-            if found.kind in NO_LONGER
-        }
+        outdated = {finding.passages[0]: finding for finding in gate(inputs) if finding.kind in NO_LONGER}
+        if not outdated or inputs.response is None:
+            return []
+        findings = []
         spans = {number: (0, len(inputs.sources[number].text)) for number in outdated}
-        return [
-            replace(outdated[passage], start=start, end=end)
-            for start, end, passage in resting_on(inputs, spans)
-        ]
+        for start, end, passage in resting_on(inputs, spans):
+            reason = outdated[passage]
+            findings.append(
+                Finding(
+                    self.name,
+                    "outdated",
+                    reason.words,
+                    start=start,
+                    end=end,
+                    passages=reason.passages,
+                    details={"because": reason.kind},
+                )
+            )
+        return findings

@@ -9,9 +9,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 
 _LIKE = str.maketrans(
     "аеорсухѕіјһӏԁԛԝАВЕКМНОРСТХЅІЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοօ",
@@ -67,10 +66,13 @@ class Plain:
     @classmethod
     def of(cls, pieces: Iterable[tuple[str, int]]) -> Plain:
         """Of pieces and where they come from, in order."""
-        known = list(pieces)
-        starts = accumulate((len(piece) for piece, _ in known[:-1]), initial=0)
-        text = "".join(piece for piece, _ in known)
-        return cls(text, tuple(starts), tuple(origin for _, origin in known))
+        texts, starts, origins, length = list[str](), list[int](), list[int](), 0
+        for piece, origin in pieces:
+            texts.append(piece)
+            starts.append(length)
+            origins.append(origin)
+            length += len(piece)
+        return cls("".join(texts), tuple(starts), tuple(origins))
 
     def place(self, index: int) -> int:
         """Where a character of the text stands in the other."""
@@ -83,7 +85,7 @@ def plain(text: str) -> Plain:
     within words, with characters for their names and other forms, and Latin letters for those that look
     so."""
     read = Plain.of(_pieces(text))
-    return replace(read, text=_as_latin(read.text))
+    return Plain(_as_latin(read.text), read._starts, read._origins)
 
 
 def squeezed(text: str) -> Plain:

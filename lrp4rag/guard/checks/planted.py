@@ -107,6 +107,8 @@ class Planted:
                 inputs.memory[key] = _planted_in(encodable(source.text[:LONGEST]))
             if (planted := inputs.memory[key]) is not None:
                 orders[number], quoted[number] = planted
+        if not orders:
+            return []
         return [
             Finding(
                 self.name,
@@ -144,13 +146,14 @@ def _order_in(text: str) -> Span | None:
 
 def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
     """Say whether to ignore what came before is what a text demands, and not of its readers in some case."""
-    before_it, after_it = text[max(start - CONTEXT, 0) : start], text[end : end + CONTEXT]
+    before_it = text[max(start - CONTEXT, 0) : start]
     if _OF_READERS.search(before_it) or _SOMEBODY.search(before_it) or _HARMLESS.match(text, end):
         return False
     if before in ("above", "before", "earlier") and not _ENDS.match(text, end):
         return False
-    sentence = (_SENTENCE_END.split(before_it)[-1], _SENTENCE_END.split(after_it)[0])
-    return bool(_EVERY.search(text[start:end])) or not any(map(_IF.search, sentence))
+    before_it = _SENTENCE_END.split(text[max(start - CONTEXT, 0) : start])[-1]
+    after_it = _SENTENCE_END.split(text[end : end + CONTEXT])[0]
+    return bool(_EVERY.search(text[start:end])) or not (_IF.search(before_it) or _IF.search(after_it))
 
 
 def _reach(text: str, order: Span) -> Span:

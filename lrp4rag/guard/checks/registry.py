@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -69,7 +69,7 @@ def run_checks(checks: Mapping[str, Check], inputs: CheckInput, *, budget: float
     unavailable."""
     findings, unavailable, seconds = {}, {}, {}
     for name, check in checks.items():
-        if any(getattr(inputs, need) is None for need in check.needs):
+        if not _has(inputs, check.needs):
             continue
         started = time.monotonic()
         try:
@@ -80,3 +80,7 @@ def run_checks(checks: Mapping[str, Check], inputs: CheckInput, *, budget: float
             unavailable[name] = f"this check failed on this answer ({type(error).__name__})"
         seconds[name] = time.monotonic() - started
     return Checked(findings, unavailable, seconds)
+
+
+def _has(inputs: CheckInput, needs: Iterable[str]) -> bool:
+    return all(getattr(inputs, need) is not None for need in needs)

@@ -26,9 +26,7 @@ SHARED = 0.5
 def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
     """(start, end, passage) of each sentence of the response that says what only some characters of some
     passages have: their values, or nearly their words."""
-    if not spans or not inputs.response:
-        return
-    text = encodable(inputs.response)
+    text = encodable(inputs.response or "")
     inside, outside = list[Stretch](), list[Stretch]()
     for number, source in enumerate(inputs.sources):
         first, last = spans.get(number, (0, 0))
@@ -71,15 +69,19 @@ class Stretch:
 
 def _resting(sentence: Stretch, inside: Sequence[Stretch], outside: Sequence[Stretch]) -> int | None:
     """Return the passage of `inside` that a sentence rests on; None where it rests on another."""
+    only_inside = [
+        value
+        for value in sentence.values
+        if any(stretch.has(value) for stretch in inside)
+        and not any(stretch.has(value) for stretch in outside)
+    ]
     best = max(inside, key=sentence.like, default=None)
     if best is None:
         return None
-    for value in sentence.values:
-        places = [stretch for stretch in inside if stretch.has(value)]
-        if places and not any(stretch.has(value) for stretch in outside):
-            place = max(places, key=sentence.shared)
-            if sentence.shared(place) >= SHARED:
-                return place.passage
+    for value in only_inside:
+        place = max((stretch for stretch in inside if stretch.has(value)), key=sentence.shared)
+        if sentence.shared(place) >= SHARED:
+            return place.passage
     like, rival = sentence.like(best), max(map(sentence.like, outside), default=0.0)
     values_fit = all(best.has(value) for value in sentence.values)
     return best.passage if values_fit and like >= SAME_WORDS and like - rival >= MORE_LIKE else None

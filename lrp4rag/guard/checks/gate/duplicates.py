@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from lrp4rag.claims.dates import MONTHS, WEEKDAYS
 from lrp4rag.claims.polarity import OPPOSITES
 from lrp4rag.claims.quantities import ONES, TEENS
 from lrp4rag.claims.units import MONEY, UNITS
-from lrp4rag.util.text import normal
 
 ALIKE = 0.9
 """Share of the runs of words of two passages that both have, from which they are near duplicates."""
 _RUN = 3
+_LONGEST_WORD = 100  # Unicode's normal form takes a time that is quadratic in a run of accents
 _END = ".!?:\n"
 _SIGN = r"[%\u2030\u00b0$\u20ac\u00a3\u00a5<>\u2264\u2265=]|(?<!\w)[-+\u2212](?=\d)"
 _TOKEN = re.compile(rf"\w+|[{_END}]|{_SIGN}")
@@ -48,6 +51,36 @@ class Wording:
         return shared >= ALIKE * (fewer + more - shared)
 
 
+class Seen:
+    """Wordings in the order in which they were seen, to find one that is like another."""
+
+    def __init__(self) -> None:
+        self._all: list[Wording] = []
+        self._by_words: dict[tuple[str, ...], int] = {}
+        self._by_run: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+
+    def add(self, wording: Wording) -> None:
+        """As the next."""
+        number = len(self._all)
+        self._all.append(wording)
+        self._by_words.setdefault(wording.words, number)
+        for run in wording.runs:
+            self._by_run[run].append(number)
+
+    def like(self, wording: Wording, tick: Callable[[], None]) -> int | None:
+        """Return the first that is like it, by its number; None where none is. It calls `tick` for each that
+        it looks at."""
+        if (number := self._by_words.get(wording.words)) is not None:
+            return number
+        # What has `ALIKE` of its runs has one of any that are more than the rest.
+        few = islice(wording.runs, int((1 - ALIKE) * len(wording.runs)) + 2)
+        for number in sorted({number for run in few for number in self._by_run.get(run, ())}):
+            tick()
+            if wording.is_like(self._all[number]):
+                return number
+        return None
+
+
 def wording(text: str) -> Wording:
     """Of any text; where it has no words, its signs stand for them."""
     words, telling = [], []
@@ -69,4 +102,7 @@ def wording(text: str) -> Wording:
 
 def _normal(text: str) -> str:
     """With one form for each letter, as PDFs write "ﬁ" and composed accents in more than one."""
-    return " ".join(normal(word, "NFKC") for word in re.findall(r"\S+|\n", text))
+    words = re.findall(r"\S+|\n", text)
+    return " ".join(
+        unicodedata.normalize("NFKC", word) if len(word) <= _LONGEST_WORD else word for word in words
+    )

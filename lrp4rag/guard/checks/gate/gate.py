@@ -9,7 +9,7 @@ from datetime import UTC, date
 from typing import ClassVar
 
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
-from lrp4rag.guard.checks.gate.duplicates import Wording, wording
+from lrp4rag.guard.checks.gate.duplicates import Seen, wording
 from lrp4rag.guard.checks.gate.history import Asked, asked_for
 from lrp4rag.guard.checks.gate.passage import Passage, read_passage, successors
 from lrp4rag.guard.checks.gate.validity import Period, zone_named
@@ -161,16 +161,17 @@ def _below(minimum: float, fit: Iterable[Passage], passages: Iterable[Passage]) 
 
 def _duplicates(fit: Sequence[Passage], inputs: CheckInput) -> Iterator[Finding]:
     """Yield all but the best scored of those that say the same."""
-    unique: list[tuple[Passage, Wording]] = []
+    index, unique = Seen(), list[Passage]()
     for passage in sorted(fit, key=_rank):
         inputs.tick()
         text_words = wording(passage.source.text)
-        twin = next((one for one, its_words in unique if text_words.is_like(its_words)), None)
-        if twin is None:
-            unique.append((passage, text_words))
+        number = index.like(text_words, inputs.tick)
+        if number is None:
+            index.add(text_words)
+            unique.append(passage)
         else:
-            words = f"{passage.words} says the same as {twin.words}, which is used in its place."
-            yield _finding("duplicate", words, passage, twin)
+            words = f"{passage.words} says the same as {unique[number].words}, which is used in its place."
+            yield _finding("duplicate", words, passage, unique[number])
 
 
 def _null(passages: Sequence[Passage], drops: Sequence[Finding]) -> Iterator[Finding]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+
+from packaging.version import Version
 
 from lrp4rag.guard.checks.check import CheckInput
 from lrp4rag.guard.checks.gate.validity import Validity, validity_of
@@ -15,6 +18,8 @@ from lrp4rag.util.text import one_line
 
 _Document = tuple[str, str]
 """How a document is known, and its name."""
+_Order = Callable[["Passage"], tuple[Version, datetime]]
+_LOWEST = Version("0")
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -66,23 +71,47 @@ def read_passage(index: int, source: Source, zone: tzinfo) -> Passage:
 def successors(passages: Sequence[Passage], moment: datetime, inputs: CheckInput) -> dict[int, Passage]:
     """By the index of a passage, another of the same document that has replaced it by a moment. A draft and a
     passage with a date that cannot be read replace nothing. Raises `OverBudget`."""
-    able = [
-        passage
-        for passage in passages
-        if passage.validity.period.has(moment)
-        and not passage.validity.unreadable
-        and not (passage.edition is not None and passage.edition.is_draft)
-    ]
-    able.sort(key=lambda passage: passage.validity.period.start or _FIRST, reverse=True)
-    found: dict[int, Passage] = {}
+    newest: defaultdict[_Document, dict[tuple[str, _Order], Passage]] = defaultdict(dict)
     for passage in passages:
         inputs.tick()
-        for other in able:
-            if passage.documents & other.documents and other.replaces(passage):
-                newest = found.setdefault(passage.index, other)
-                if other.replaces(newest):
-                    found[passage.index] = other
-    return found
+        if passage.validity.period.has(moment) and not passage.validity.unreadable and not _is_draft(passage):
+            # What any of a scheme replaces, the last of them by version or by date does.
+            scheme = passage.edition.scheme if passage.edition is not None else ""
+            for name in passage.documents:
+                for order in (_by_version, _by_date):
+                    last = newest[name].setdefault((scheme, order), passage)
+                    if order(passage) > order(last):
+                        newest[name][scheme, order] = passage
+    return {
+        passage.index: successor
+        for passage in passages
+        if (
+            successor := _successor(
+                passage, (candidate for name in passage.documents for candidate in newest[name].values())
+            )
+        )
+    }
+
+
+def _successor(passage: Passage, candidates: Iterable[Passage]) -> Passage | None:
+    newest: Passage | None = None
+    for candidate in candidates:
+        if candidate.replaces(passage) and (newest is None or candidate.replaces(newest)):
+            newest = candidate
+    return newest
+
+
+def _by_date(passage: Passage) -> tuple[Version, datetime]:
+    return _LOWEST, passage.validity.period.start or _FIRST
+
+
+def _by_version(passage: Passage) -> tuple[Version, datetime]:
+    number = passage.edition.number if passage.edition is not None else _LOWEST
+    return number, passage.validity.period.start or _FIRST
+
+
+def _is_draft(passage: Passage) -> bool:
+    return passage.edition is not None and passage.edition.is_draft
 
 
 def _documents(source: Source) -> Iterable[_Document]:

@@ -7,7 +7,6 @@ and expires when it ends. A date with a time of the day is a moment: from then o
 from __future__ import annotations
 
 import re
-from calendar import isleap, monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
@@ -94,9 +93,8 @@ def zone_named(name: str) -> tzinfo:
 def _read(text: str, zone: tzinfo) -> Period | None:
     if (match := _YEAR_MONTH.fullmatch(text)) is not None:
         year, month = int(match[1]), int(match[2] or 1)
-        return days(
-            date(year, month, 1), monthrange(year, month)[1] if match[2] else 365 + isleap(year), zone
-        )
+        after = (year + 1, 1) if match[2] is None or month == 12 else (year, month + 1)
+        return Period(datetime(year, month, 1, tzinfo=zone), _midnight(*after, zone))
     if _DATE.fullmatch(text) or _WEEK.fullmatch(text):
         first = date.fromisoformat(text)
         return days(first, 7 if _WEEK.fullmatch(text) else 1, zone)
@@ -114,6 +112,12 @@ def days(first: date, number: int, zone: tzinfo) -> Period:
     """So many whole days, from `first` on."""
     start = datetime(first.year, first.month, first.day, tzinfo=zone)
     try:
-        return Period(start, start + timedelta(days=number))
-    except OverflowError:  # after the last day there is: documents that never expire do so on 9999-12-31
+        after = first + timedelta(days=number)
+    except OverflowError:
         return Period(start, None)
+    return Period(start, _midnight(after.year, after.month, zone, after.day))
+
+
+def _midnight(year: int, month: int, zone: tzinfo, day: int = 1) -> datetime | None:
+    """None after the last day there is: documents that never expire do so on 9999-12-31."""
+    return datetime(year, month, day, tzinfo=zone) if year <= 9999 else None
