@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lrp4rag.example import Example
@@ -12,8 +13,12 @@ RIGHT = "right"
 
 
 def some_answers(data: str, every: int) -> list[Example]:
-    """Load a set, or a file, and return the answers to its first question and to each so-many-th after it."""
-    examples = load_set(data)
+    """Load a set, or a file, and return its answers `of_some_questions`."""
+    return of_some_questions(load_set(data), every)
+
+
+def of_some_questions(examples: Sequence[Example], every: int) -> list[Example]:
+    """Return the answers to the first question and to each so-many-th after it."""
     chosen = set(list(dict.fromkeys(one.source for one in examples))[::every])
     return [one for one in examples if one.source in chosen]
 

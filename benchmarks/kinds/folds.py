@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from benchmarks.answers import of_some_questions
 from benchmarks.kinds.judging import (
     EVERYDAY,
     FAITHFUL,
@@ -43,7 +44,7 @@ from lrp4rag.training.corpus import ANNOTATED, Corpus
 from lrp4rag.training.folds import ONCE, Split
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.sets import EVIDENCE as EDITS
-from lrp4rag.training.sets import load_set
+from lrp4rag.training.sets import load_set, right_answers
 from lrp4rag.training.store import Store
 from lrp4rag.training.token_detector import fit_detector
 from lrp4rag.training.token_folds import folds_of
@@ -131,8 +132,7 @@ def answers_of_everyday(every: int) -> list[Case]:
     """Return the answers that the bundled detector learns from, to one question in `every`."""
     learned = Corpus.of([], {EVERYDAY: load_set(EVERYDAY)}, more_every=BUNDLED_MORE_EVERY).examples
     right = {one.id: one for one in learned if not one.labels}
-    chosen = set(list(dict.fromkeys(one.source for one in learned))[::every])
-    return [_case(one, right) for one in learned if one.source in chosen]
+    return [_case(one, right) for one in of_some_questions(learned, every)]
 
 
 def _case(example: Example, right: Mapping[str, Example]) -> Case:
@@ -149,13 +149,8 @@ def _case(example: Example, right: Mapping[str, Example]) -> Case:
 def edits_of_everyday(every: int) -> list[Case]:
     """Return the right answers to one question in `every`, and one answer to each edit of its passages: the
     first that is wrong then, or the first of all."""
-    answers: dict[str, dict[str, Example]] = {}
-    for example in load_set(EVERYDAY):
-        base, _, name = example.id.partition(".")
-        if not example.labels:
-            answers.setdefault(base, {})[name] = example
     cases = list[Case]()
-    chosen = dict(list(answers.items())[::every])
+    chosen = dict(list(right_answers().items())[::every])
     for _, group in groupby(edited_cases(EDITS, chosen), lambda case: tuple(case.example.passages)):
         some = list(group)
         wrong = (case for case in some if case.example.labels)

@@ -97,7 +97,7 @@ _ASKED = {
 }
 """Words that ask for something, and words that may give it."""
 _SENTENCES = 3
-_IDLE = word_set(
+IDLE = word_set(
     """
 say said mention state specify give list name tell explain reveal indicate describe contain provide
 include cover discuss address answer find record passage text document source email e-mail mail message
@@ -130,7 +130,7 @@ def absence_in(text: str, start: int, end: int) -> Absence | None:
         if cut > match.end() + 12:
             last = cut
     inside = (word for clause in signed_clauses(text, begin, last) for word in clause.content)
-    return Absence(begin, last, tuple(word for word in inside if word.base not in _IDLE))
+    return Absence(begin, last, tuple(word for word in inside if word.base not in IDLE))
 
 
 def compare_absence(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], Counterpart | None]:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from lrp4rag.claims.absence import absence_in
+from lrp4rag.claims.absence import IDLE, absence_in
 from lrp4rag.claims.answer import Passages
 from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.grounds import Counterpart, Grounds
@@ -77,16 +77,12 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 """Passages may speak of something and yet not say so much of it, or how it is done."""
-_IDLE = word_set(
+_IDLE = IDLE | word_set(
     """
-say said mention state specify give list name tell explain reveal indicate describe contain provide include
-cover discuss address answer find record passage text document source email e-mail mail message minutes
-article statement page notice information detail nothing word know known clear neither open leave
-unfortunately however conversation transcript interview report table excerpt context post leaflet guidance
-manual documentation product description handbook section entry material terms note guide website do need
-happen apply long use us ask contact suggest afraid i'm sorry give_in come_in anything anywhere whether far
-little specific exact further available extract kind like thing way much many get have make take quote texts
-documents passages pages articles leaflets excerpts entries notes
+afraid anything anywhere apply articles ask available come_in contact description do documentation documents
+entries entry exact excerpts extract far further get give_in guidance guide handbook happen have i'm kind
+leaflet leaflets like little long make manual many material much need note notes pages passages product
+quote section sorry specific suggest take terms texts thing us use way website whether
 """
 )
 """Words of such a sentence that do not tell what is missing."""
@@ -121,11 +117,12 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
     absent, where no passage knows one that was asked for, and the sentence claims nothing else; None for no
     such sentence, and where the words do not tell."""
     grounds, missing = passages.grounds, _missing_in(text, start, end)
-    senses = Senses(map(_plain, grounds.asked))
-    asked = {base for base in map(_plain, missing.words) if base in senses} if missing else set[str]()
-    if missing is None or not asked or not grounds.clauses:
+    if missing is None:
         return None
-    bases = dict.fromkeys(map(_plain, missing.words))
+    senses, bases = Senses(map(_plain, grounds.asked)), dict.fromkeys(map(_plain, missing.words))
+    asked = {base for base in bases if base in senses}
+    if not asked or not grounds.clauses:
+        return None
     heads = {_head(word.base) for clause in grounds.clauses for word in clause.content}
     unknown = {base for base in bases if _head(base) not in heads and not _known(grounds, base)}
     if unknown & asked - _KINDS:

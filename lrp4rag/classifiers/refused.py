@@ -37,15 +37,11 @@ def with_refusals(
             there = one.place.passage, one.place.passage_start, one.place.passage_end
             words = passages[there[0]][there[1] : there[2]]
             differences.append(Difference("answered", one.start, one.end, *there, words))
-    stated = [
-        probability
-        for probability, stating in zip(probabilities, claims.stating, strict=True)
-        if stating != "nothing"
-    ]
+    claims = replace(claims, probabilities=probabilities)
     return replace(
         assessment,
-        probability=float(max(stated)) if stated else assessment.probability,
-        claims=replace(claims, probabilities=probabilities),
+        probability=assessment.probability if claims.highest is None else claims.highest,
+        claims=claims,
         contradictions=tuple(contradictions),
         differences=tuple(sorted(differences, key=lambda each: each.start)),
     )

@@ -167,6 +167,12 @@ class Claims:
     probabilities: NDArray[np.float64]
     stating: tuple[Stating, ...]
 
+    @property
+    def highest(self) -> float | None:
+        """The probability of the most suspect sentence that states something; None without one."""
+        sentences = zip(self.probabilities, self.stating, strict=True)
+        return max((float(one) for one, states in sentences if states != "nothing"), default=None)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -513,14 +519,12 @@ def with_sentences(
         contradictions += [one for one in after.contradictions if start <= one.start < end]
         differences = [one for one in differences if not start <= one.start < end]
         differences += [one for one in after.differences if start <= one.start < end]
-    stating = [
-        one for one, states in zip(probabilities, before.claims.stating, strict=True) if states != "nothing"
-    ]
+    claims = replace(before.claims, probabilities=probabilities)
     return replace(
         before,
-        probability=float(max(stating)) if stating else before.probability,
+        probability=before.probability if claims.highest is None else claims.highest,
         marks=replace(before.marks, probabilities=marks),
-        claims=replace(before.claims, probabilities=probabilities),
+        claims=claims,
         contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
         differences=tuple(sorted(differences, key=lambda one: one.start)),
     )

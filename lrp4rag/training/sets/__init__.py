@@ -30,9 +30,14 @@ def load_set(data: str | Path) -> list[Example]:
     path = set_path(data)
     if path != EVIDENCE:
         return load_examples(path)
+    return list(load_edited(EVIDENCE, right_answers()))
+
+
+def right_answers() -> dict[str, dict[str, Example]]:
+    """Return the faithful answers of `everyday` by the question's id and their own name."""
     answers: dict[str, dict[str, Example]] = {}
     for example in load_examples(EVERYDAY):
         base, _, name = example.id.partition(".")
         if not example.labels:
             answers.setdefault(base, {})[name] = example
-    return list(load_edited(EVIDENCE, answers))
+    return answers
