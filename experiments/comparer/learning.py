@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from experiments.comparer.check import HeldOut, check
-from lrp4rag.reader.comparer import Network, batch_of, encode_pair, new_network
+from lrp4rag.reader.comparer import Comparer, Network, batch_of, encode_pair, new_network
 from lrp4rag.training.labelled_pairs import LabelledPair, Told
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import json_hash
@@ -210,16 +210,20 @@ def learn(
     measured: Sequence[LabelledPair],
     path: Path,
     course: Course,
+    after: Path | None = None,
 ) -> None:
     """Learn network `number` from all claims and the answers of its sources, and keep it at `path`; what is
     kept there goes on. `measured` are claims by which it is measured as it learns, beside the others'
-    answers."""
+    answers. It begins with the same network of the comparer `after`, if there is one."""
     if course.device == "cpu":
         torch.set_num_threads(1)
     torch.manual_seed(number)
     network, tokenizer = new_network(torch.bfloat16)
     for layer, spread in ((network.match, 0.03), (network.whole, 0.02), (network.word, 0.02)):
         nn.init.normal_(layer.weight, std=spread)
+    if after is not None:
+        learned = Comparer.load(after).networks[number].learned()
+        network.load_state_dict(learned, strict=False)
     learner = Learner(network.to(course.device), tokenizer)
     own = [one for one in answers if half_of(one.source) != number]
     data = json_hash([[repr(one) for one in pairs] for pairs in (claims, own)])

@@ -89,6 +89,19 @@ def test_it_ends_in_time(tmp_path) -> None:
     assert Course(10, 100).share(2, 50) == Course(10, 100).share(5, 20) == 0.5
 
 
+def test_it_begins_with_the_networks_of_another_comparer(tmp_path) -> None:
+    paths = [tmp_path / str(number) for number in range(2)]
+    for number, path in enumerate(paths):
+        learn(number, claims(), answers(), (), path, Course(3))
+    saving.save_comparer(tmp_path / "comparer", [network_at(path) for path in paths], {})
+    before = Comparer.load(tmp_path / "comparer").networks[1].learned()
+    learn(1, claims(), answers(), (), tmp_path / "after", Course(1), tmp_path / "comparer")
+    after = network_at(tmp_path / "after").learned()  # its first step has a rate of 0
+    for name, value in after.items():
+        assert torch.allclose(value, before[name], atol=0.01), name
+    assert not torch.allclose(after["word.weight"], network_at(paths[0]).learned()["word.weight"], atol=0.01)
+
+
 def test_a_step_has_claims_faults_in_twos_and_some_of_models() -> None:
     own = [one for one in answers() if one.set != "ragtruth" or one.wrong]
     own += [coloured("red", "red", "elsewhere", "ragtruth")]
@@ -162,3 +175,11 @@ def test_the_command_writes_which_network_learned_from_what(tmp_path, monkeypatc
     assert torch.allclose(loaded.whole.weight, kept.whole.weight, atol=1e-2)
     (tmp_path / "comparer-0.learning.safetensors").write_bytes(b"x")
     assert CliRunner().invoke(command.main, arguments).exit_code == 2
+    again = [*arguments, "--after", str(out)]
+    out.with_name("comparer-0.learning.safetensors").unlink()
+    result = CliRunner().invoke(command.main, again, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    monkeypatch.setattr(command, "half_of", lambda source: 1 - half_of(source))
+    result = CliRunner().invoke(command.main, again)
+    assert result.exit_code == 2
+    assert "another network of it learned from 0" in result.output
