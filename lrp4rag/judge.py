@@ -781,7 +781,7 @@ class Detector:
         """What the model says of a response, with the counter-claims of sentences that are not suspect
         without."""
         claims, threshold = assessment.claims, model.card.threshold
-        response, passages, index = record.encoded.response, record.context.passages, record.context.index
+        response, passages = record.encoded.response, record.context.compared
         if claims is None or threshold is None or record.growing is None:
             return assessment
 
@@ -789,7 +789,7 @@ class Detector:
             """Yield the counter-claims of further sentences, each with its probability where it needs one."""
             for number, sentence in enumerate(record.compared[len(known) :], start=len(known)):
                 stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-                counters = counter_claims(response, passages, sentence, index) if stated else ()
+                counters = counter_claims(response, passages, sentence) if stated else ()
                 yield tuple(
                     (one, None if one.is_said else self._probability(part, record, model, sentence, one))
                     for one in counters
@@ -798,7 +798,7 @@ class Detector:
         for number, judged in enumerate(record.of_each("counter-claims", further)):
             for counter, probability in judged:
                 assessment = with_counter_claim(
-                    assessment, number, counter, probability, threshold, response, passages
+                    assessment, number, counter, probability, threshold, response, passages.texts
                 )
         return assessment
 

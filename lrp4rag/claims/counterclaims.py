@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Literal
 
 from lrp4rag.claims.additions import additions, without
-from lrp4rag.claims.answer import Compared
+from lrp4rag.claims.answer import Compared, Passages
+from lrp4rag.claims.exchanges import exchanges
 from lrp4rag.claims.grounds import Counterpart
-from lrp4rag.claims.index import Index
 from lrp4rag.claims.lexicon import base, relation
 from lrp4rag.claims.opposites import opposites
 from lrp4rag.claims.places import Place
@@ -74,39 +74,42 @@ _PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
 class CounterClaim:
     """A sentence in other `words`: as the place of the passages has it that `denial` names. It `is_said`
     where a clause of theirs has all words of the clause that was turned, denied as they are there, and none
-    has those of the sentence. It is made of a "denial", of an "opposite" phrase (`claims.opposites`), or
-    without an "addition" (`claims.additions`)."""
+    has those of the sentence. It is made of a "denial", of an "opposite" phrase (`claims.opposites`), of the
+    words in place of others (`claims.exchanges`), or without an "addition" (`claims.additions`)."""
 
     words: str
     denial: Counterpart
     is_said: bool = False
-    kind: Literal["denial", "opposite", "addition"] = "denial"
+    kind: Literal["denial", "opposite", "exchange", "addition"] = "denial"
 
 
-def counter_claims(
-    text: str, passages: Sequence[str], sentence: Compared, index: Index | None = None
-) -> list[CounterClaim]:
-    """Return what a sentence of a text would be if it said what the passages say; those of the surest
-    denials, each wording once, and with an `index` of the passages those of opposite phrases and without
-    additions."""
+def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[CounterClaim]:
+    """Return what a sentence of a text would be if it said what the passages say, each wording once; those
+    of the surest of each kind."""
     found: dict[str, CounterClaim] = {}
     own = text[sentence.start : sentence.end]
     place = Place(0, sentence.start, sentence.end, text)
-    if index is not None:
-        for opposite in itertools.islice(opposites(index, place), MOST):
-            start, end = opposite.start - sentence.start, opposite.end - sentence.start
-            instead = passages[opposite.passage][opposite.passage_start : opposite.passage_end]
-            words = own[:start] + _as(own[start:end], instead) + own[end:]
-            if words != own:
-                found[words] = CounterClaim(words, opposite, kind="opposite")
-    for words, counter in _denials(text, passages, sentence).items():
+    for opposite in itertools.islice(opposites(passages.index, place), MOST):
+        words = _with_theirs(own, sentence.start, opposite, passages.texts)
+        if words != own:
+            found[words] = CounterClaim(words, opposite, kind="opposite")
+    for words, counter in _denials(text, passages.texts, sentence).items():
         if counter.is_said or words not in found:
             found[words] = counter
-    if index is not None:
-        for addition in itertools.islice(additions(index, place), MOST):
-            words = without(own, addition.start - sentence.start, addition.end - sentence.start)
-            found.setdefault(words, CounterClaim(words, addition, kind="addition"))
+    for exchange in itertools.islice(exchanges(passages, place), MOST):
+        words = _with_theirs(own, sentence.start, exchange, passages.texts)
+        found.setdefault(words, CounterClaim(words, exchange, kind="exchange"))
+    for addition in itertools.islice(additions(passages.index, place), MOST):
+        words = without(own, addition.start - sentence.start, addition.end - sentence.start)
+        found.setdefault(words, CounterClaim(words, addition, kind="addition"))
     return list(found.values())
+
+
+def _with_theirs(own: str, here: int, other: Counterpart, passages: Sequence[str]) -> str:
+    """Return a sentence that begins at character `here` with a passage's words in the place of some."""
+    start, end = other.start - here, other.end - here
+    instead = passages[other.passage][other.passage_start : other.passage_end]
+    return own[:start] + _as(own[start:end], instead) + own[end:]
 
 
 def _denials(text: str, passages: Sequence[str], sentence: Compared) -> dict[str, CounterClaim]:

@@ -284,6 +284,14 @@ def denied(answer: str, passages: Sequence[str], place: Counterpart) -> Contradi
     return Contradiction(start, end, text, instead, place.passage, first, last, margin=None)
 
 
+def exchanged(answer: str, passages: Sequence[str], place: Counterpart) -> Contradiction:
+    """Name the words of a sentence in whose place a passage has others."""
+    text = answer[place.start : place.end]
+    instead = passages[place.passage][place.passage_start : place.passage_end]
+    there = place.passage, place.passage_start, place.passage_end
+    return Contradiction(place.start, place.end, text, instead, *there, margin=None)
+
+
 def added(answer: str, passages: Sequence[str], place: Counterpart) -> Contradiction:
     """Name a phrase that a sentence added, and the sentence of the passages that is without it."""
     text = answer[place.start : place.end]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from scipy.special import expit, logit
 
 from lrp4rag.claims.counterclaims import CounterClaim
-from lrp4rag.classifiers.contradiction import added, denied, with_clauses
+from lrp4rag.classifiers.contradiction import added, denied, exchanged, with_clauses
 from lrp4rag.classifiers.verdict import Assessment
 
 MARGIN = 1.0
@@ -52,7 +52,8 @@ def with_counter_claim(
         return assessment
     probabilities = claims.probabilities.copy()
     probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))
-    named = (added if counter.kind == "addition" else denied)(response, passages, counter.denial)
+    name = {"addition": added, "exchange": exchanged}.get(counter.kind, denied)
+    named = name(response, passages, counter.denial)
     return replace(
         assessment,
         probability=max(assessment.probability or 0.0, float(probabilities[number])),

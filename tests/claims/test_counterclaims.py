@@ -13,7 +13,7 @@ def wordings(passage: str, text: str) -> list[str]:
     """Those of all sentences of a text."""
     passages = Passages("", [passage])
     compared = compare_answer(passages, text, list(sentences_in(text)))
-    return [one.words for each in compared for one in counter_claims(text, [passage], each)]
+    return [one.words for each in compared for one in counter_claims(text, passages, each)]
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,15 @@ ALLOWED, NOT_ALLOWED = "Dogs are allowed in the cabin.", "Dogs are not allowed i
     ],
 )
 def test_what_a_clause_of_the_passages_says_is_known(claim: str, passages: list[str], said: bool) -> None:
-    compared = compare_answer(Passages("", passages), claim, list(sentences_in(claim)))
-    found = [one.is_said for each in compared for one in counter_claims(claim, passages, each)]
+    given = Passages("", passages)
+    compared = compare_answer(given, claim, list(sentences_in(claim)))
+    found = [one.is_said for each in compared for one in counter_claims(claim, given, each)]
     assert any(found) is said
 
 
 def test_a_limit_denies_nothing() -> None:
-    claim, passages = "The total weight must not exceed 130 kg.", ["Maximum total weight with rider 130 kg."]
-    (compared,) = compare_answer(Passages("", passages), claim, list(sentences_in(claim)))
+    claim = "The total weight must not exceed 130 kg."
+    passages = Passages("", ["Maximum total weight with rider 130 kg."])
+    (compared,) = compare_answer(passages, claim, list(sentences_in(claim)))
     assert compared.denials
     assert counter_claims(claim, passages, compared) == []

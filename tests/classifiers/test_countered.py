@@ -70,6 +70,23 @@ def test_of_what_was_added_the_phrase_is_named() -> None:
     assert found.probability > THRESHOLD
 
 
+def test_of_what_was_exchanged_the_words_are_named() -> None:
+    response = "Bags travel free. Cats are not allowed aboard. The train leaves at noon."
+    cats = response.index("Cats")
+    counter = CounterClaim(
+        "Dogs are not allowed aboard.", Counterpart(cats, cats + 4, 0, 0, 4, 0.9), kind="exchange"
+    )
+    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, PASSAGES)
+    (one,) = found.contradictions
+    assert (one.text, one.instead, one.passage) == ("Cats", "Dogs", 0)
+    assert (
+        with_counter_claim(
+            assessment(0.2, 0.4), 1, counter, 0.3, THRESHOLD, response, PASSAGES
+        ).contradictions
+        == ()
+    )
+
+
 def test_what_is_more_suspect_and_what_was_named_stays() -> None:
     named = Contradiction(0, 4, "Bags", "bag", 1, 0, 4, 1.0)
     found = countered(assessment(0.2, 0.6, 0.95, known=(named,)), 0.3)

@@ -1,0 +1,159 @@
+"""Words that no passage has, where a passage has others: "must reach the treasurer", and "the secretary".
+
+What stands around them is the same in both, so that the sentence with the passage's words in their place can
+be judged beside it (`claims.counterclaims`). Most are names of things, which are no values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from lrp4rag.claims.answer import Passages
+from lrp4rag.claims.grounds import Counterpart
+from lrp4rag.claims.lexicon import base, related_words
+from lrp4rag.claims.places import Place, Token
+from lrp4rag.claims.words import content_words, word_set
+
+MOST_PLACES = 4
+"""Sentences of the passages that one is laid beside: those that have most of its words."""
+LONGEST = 3
+"""Words that are exchanged, at most."""
+REACH = 8
+"""Words on either side of them that are compared, at most."""
+_LEADING = word_set(
+    """
+    the a an your our their his her its my in on at to from by of for with into onto through via under over
+    behind near inside outside between after before during this that each every any no and or only as per
+    """
+)
+"""Words before the name of a thing."""
+_VERBS = word_set(
+    """
+    is are was were be been being has have had may must can will shall should would could do does did need
+    needs get gets not
+    """
+)
+_EDGE = re.compile(r"[,;:.!?()\u2013\u2014]|\b(?:and|or|but)\b", re.IGNORECASE)
+_SHORT = 3
+"""Letters at the beginning by which a word is a short form of another: "Fri"."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Exchange:
+    """Words `start` to `end` of a sentence and `there` to `stop` of a passage's, the last ones included: how
+    many words next to them are the same in both, those with content first, and how many are exchanged."""
+
+    content: int
+    same: int
+    shorter: int
+    start: int
+    end: int
+    there: int
+    stop: int
+
+
+def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
+    """Yield words of a sentence of a response, and those in their place, the ones first that have most around
+    them in common. The weight is the share of the sentence's words that the passage's sentence has."""
+    heads = [number for number, word in enumerate(sentence.tokens) if _is_new(passages, word)]
+    similarities = passages.index.similarities(content_words(sentence.text)) if heads else []
+    numbers = sorted(range(len(similarities)), key=lambda number: -similarities[number])[:MOST_PLACES]
+    found = [
+        (exchange, similarities[number], number)
+        for number in numbers
+        if similarities[number] > 0
+        for exchange in _exchanges(sentence, passages.index.places[number], heads)
+    ]
+    for exchange, similarity, number in sorted(found, reverse=True):
+        place = passages.index.places[number]
+        yield Counterpart(
+            sentence.start + sentence.tokens[exchange.start].start,
+            sentence.start + sentence.tokens[exchange.end].end,
+            place.passage,
+            place.start + place.tokens[exchange.there].start,
+            place.start + place.tokens[exchange.stop].end,
+            similarity,
+        )
+
+
+def _is_new(passages: Passages, token: Token) -> bool:
+    """Say whether neither the passages nor the question have a word, nor one of its sense."""
+    word = base(token.word)
+    grounds = passages.grounds
+    return _is_head(token) and not grounds.related(word) and all(word != one.base for one in grounds.asked)
+
+
+def _is_head(token: Token) -> bool:
+    """Say whether a word may be the last one of a name of a thing."""
+    return bool(token.stem) and token.word.isalpha() and token.word not in _VERBS
+
+
+def _exchanges(sentence: Place, place: Place, heads: Sequence[int]) -> Iterator[_Exchange]:
+    """Yield for each of some words of a sentence, the last ones of what is exchanged, the best exchange."""
+    own, other = sentence.tokens, place.tokens
+    mine, theirs = ([token.stem or token.word for token in tokens] for tokens in (own, other))
+    before, after = _alike(mine, theirs), _alike(mine[::-1], theirs[::-1])
+    free = [stop for stop, word in enumerate(other) if _is_head(word) and word.stem not in mine]
+    instead = {stop: tuple(_starts(place, stop)) for stop in free}
+    for end in heads:
+        candidates = []
+        for stop in free:
+            if _are_one(own[end].word, other[stop].word):
+                continue
+            right = after[len(own) - 1 - end][len(other) - 1 - stop]
+            for start, there in product(_starts(sentence, end), instead[stop]):
+                left = before[start][there]
+                is_inside = (left or there == 0 or _is_edge(sentence, start)) and (
+                    right or (_is_edge(sentence, end + 1) and _is_last(place, stop))
+                )
+                around = (*own[start - left : start], *own[end + 1 : end + 1 + right])
+                content = sum(bool(token.stem) for token in around)
+                if content and is_inside:
+                    shorter = start + there - end - stop
+                    candidates.append(_Exchange(content, left + right, shorter, start, end, there, stop))
+        if candidates:
+            yield max(candidates)
+
+
+def _alike(words: Sequence[str], others: Sequence[str]) -> list[list[int]]:
+    """Return how many words before word i of one text and word j of another are the same, up to `REACH`."""
+    runs = [[0] * (len(others) + 1) for _ in range(len(words) + 1)]
+    for i, word in enumerate(words):
+        for j, other in enumerate(others):
+            if word == other:
+                runs[i + 1][j + 1] = min(runs[i][j] + 1, REACH)
+    return runs
+
+
+def _are_one(word: str, other: str) -> bool:
+    """Say whether words are short and long forms, or of one sense."""
+    short, long = sorted((word, other), key=len)
+    is_short = len(short) >= _SHORT and long.startswith(short[: max(_SHORT, len(short) - 2)])
+    return is_short or base(other) in related_words(base(word))
+
+
+def _starts(sentence: Place, end: int) -> Iterator[int]:
+    """Yield where the name of a thing may begin that ends with a word."""
+    tokens = sentence.tokens
+    for start in range(end, max(end - LONGEST, -1), -1):
+        is_part = tokens[start].stem and tokens[start].word.isalpha()
+        if start < end and (not is_part or _is_edge(sentence, start + 1)):
+            return
+        if start == 0 or tokens[start - 1].word in _LEADING:
+            yield start
+
+
+def _is_last(place: Place, number: int) -> bool:
+    """Say whether a name of a thing ends with a word."""
+    return _is_edge(place, number + 1) or not place.tokens[number + 1].stem
+
+
+def _is_edge(sentence: Place, number: int) -> bool:
+    """Say whether a sentence, or a part of it, ends before a word."""
+    tokens = sentence.tokens
+    if not 0 < number < len(tokens):
+        return True
+    return _EDGE.search(sentence.text, tokens[number - 1].start, tokens[number].end) is not None
