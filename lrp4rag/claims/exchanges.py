@@ -26,7 +26,8 @@ REACH = 8
 _LEADING = word_set(
     """
     the a an your our their his her its my in on at to from by of for with into onto through via under over
-    behind near inside outside between after before during this that each every any no and or only as per
+    behind near inside outside between after before during this that each every any no and or only as per if
+    when unless without than like against around along within both either because
     """
 )
 """Words before the name of a thing."""
@@ -107,7 +108,7 @@ def _exchanges(sentence: Place, place: Place, heads: Sequence[int]) -> Iterator[
             for start, there in product(_starts(sentence, end), instead[stop]):
                 left = before[start][there]
                 is_inside = (left or there == 0 or _is_edge(sentence, start)) and (
-                    right or (_is_edge(sentence, end + 1) and _is_last(place, stop))
+                    right or (_is_last(sentence, end) and _is_last(place, stop))
                 )
                 around = (*own[start - left : start], *own[end + 1 : end + 1 + right])
                 content = sum(bool(token.stem) for token in around)
