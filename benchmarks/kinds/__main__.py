@@ -13,7 +13,7 @@ from benchmarks import command
 from benchmarks.command import SETTINGS, as_json, exit_codes
 from benchmarks.elsewhere.sets import PAIRS, SETS, read_pairs
 from benchmarks.harness import silence
-from benchmarks.kinds.folds import Learned, fit_folds, judge_folds
+from benchmarks.kinds.folds import Learned, are_fitted, fit_folds, judge_folds
 from benchmarks.kinds.judging import (
     EVIDENCE,
     MINIMAL,
@@ -110,7 +110,8 @@ def held(
     resumes."""
     with exit_codes():
         (out / RAW).mkdir(parents=True, exist_ok=True)
-        fit_folds(Learned.of(store, ragtruth, jobs), detectors, jobs)
+        if not are_fitted(detectors):
+            fit_folds(Learned.of(store, ragtruth, jobs), detectors, jobs)
         judge_folds(detectors, out / RAW, dtype, every, edits_every)
 
 

@@ -108,6 +108,11 @@ def fit_folds(learned: Learned, out: Path, jobs: int) -> None:
         pass
 
 
+def are_fitted(out: Path) -> bool:
+    """Say whether the detectors of all folds are there; what they learn from takes minutes to read."""
+    return all((out / str(number) / SOURCES).exists() for number in range(ONCE.folds))
+
+
 def judge_folds(detectors: Path, raw: Path, dtype: str, every: int, edits_every: int) -> None:
     """Judge the answers to one in `every` questions, and one answer to each edit of the passages of one in
     `edits_every`, by the detector that did not learn from them."""

@@ -38,7 +38,10 @@ MOST_PASSAGES = 100
 
 _HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
 _NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
+_CALLED = re.compile(r"\b(?:[A-Z][\w&-]+|\w*\d\w*)")
 _DATELINE = re.compile(r"\A(?:[A-Z][\w.-]*[, ]+){0,3}\d{1,2} [A-Z][a-z]{2,8}(?: \d{4})?(?:[.:,]\s*|\Z)")
+_ENTRY = re.compile(r"(?:The|An?) ((?:[a-z][\w-]* ){0,2}[a-z][\w-]*) ?\(")
+"""How an encyclopaedia begins: "The ridge newt (Tritalus montanus) lives …"."""
 _OTHER = re.compile(
     r"\b(?:an?other|others?|instead|unlike|(?:by|in) contrast|whereas|formerly|previously|alternatively)\b",
     re.IGNORECASE,
@@ -84,6 +87,13 @@ class Subjects:
     def _titles(self) -> list[tuple[str, frozenset[str]]]:
         """The title of each passage, and the stems of what it names."""
         return [_title([self._index.places[number] for number in some[:2]]) for some in self._places]
+
+    @cached_property
+    def _called(self) -> list[frozenset[str]]:
+        """The stems of what is written as names are in the first sentences of each passage: of the words of a
+        title they tell best what it is about."""
+        firsts = (" ".join(self._index.places[number].text for number in some[:1]) for some in self._places)
+        return [stems_of(" ".join(_CALLED.findall(first))) for first in firsts]
 
     @cached_property
     def asked(self) -> int:
@@ -176,6 +186,8 @@ class Subjects:
         if not named and not is_variant:
             return False
         others = frozenset(word for word in others if not word.isdigit()) or others
+        if title and other_title:
+            named, others = named & self._called[self.asked] or named, others & self._called[other] or others
         if not others or others & said or named & place.stems or _EACH.search(place.text):
             return False
         # Of that the passage which was asked about tells itself: "the director Tom Hart".
@@ -207,6 +219,8 @@ def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
     names. The place and date of news are none."""
     texts = [(_DATELINE.sub("", place.text), place.is_heading) for place in places]
     text, is_heading = next(((text, is_heading) for text, is_heading in texts if text), ("", False))
+    if entry := _ENTRY.match(text):
+        return entry[1], stems_of(entry[1])
     match = None if is_heading or len(text.split()) <= TITLE_WORDS else _HEAD.match(text)
     head = match[0] if match else text
     if not is_heading and len(head.split()) > TITLE_WORDS:

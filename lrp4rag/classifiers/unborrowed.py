@@ -11,7 +11,7 @@ from lrp4rag.claims.borrowed import Borrowed
 from lrp4rag.classifiers.verdict import Assessment, Difference, with_sentences
 from lrp4rag.reader.encoding import Encoded
 
-BORROWING = 0.5
+BORROWING = 1.0
 """What it adds to the log odds of a sentence, without the passage, that it rests on that one."""
 
 

@@ -310,7 +310,9 @@ def learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> folds.Learned:
 
 def test_a_fold_s_detector_is_that_of_cross_validation(learned: folds.Learned, tmp_path: Path) -> None:
     out = tmp_path / "detectors"
+    assert not folds.are_fitted(out)
     folds.fit_folds(learned, out, jobs=1)
+    assert folds.are_fitted(out)
     held = [set(json.loads(path.read_text())) for path in sorted(out.glob(f"*/{folds.SOURCES}"))]
     assert len(held) == 3
     assert sorted(chain(*held)) == sorted(set(learned.tokens.groups.tolist()))

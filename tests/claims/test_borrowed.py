@@ -42,6 +42,26 @@ def borrowed(question: str, passages: list[str], answer: str) -> Borrowed | None
             "nine months",
             "Handbook, section 8: parental leave, driving staff",
         ),
+        (  # what else titles say, the question and the other sentence say too
+            "What happens when I exceed the rate limit of the Parcelio API v2?",
+            [
+                "Parcelio API v2 - Rate limits. Above the limit the answer is status 429, with a header.",
+                "Parcelio API v1 (deprecated). Above the limit the answer is status 503, without a header.",
+            ],
+            "Then the answer is status 503, without a header.",
+            "status 503",
+            "Parcelio API v1 (deprecated)",
+        ),
+        (
+            "How many eggs does the ridge newt lay?",
+            [
+                "The ridge newt (Tritalus montanus) lives in springs. Females lay 30 to 50 eggs each May.",
+                "The marsh newt (Tritalus palustris) lives in ponds. Females lay 200 to 300 eggs each March.",
+            ],
+            "A female lays 200 to 300 eggs each March.",
+            "200 to 300 eggs",
+            "marsh newt",
+        ),
     ],
 )
 def test_says_whose_words_they_are(
