@@ -796,10 +796,9 @@ class Detector:
                 )
 
         for number, judged in enumerate(record.of_each("counter-claims", further)):
+            given = threshold, response, record.encoded.sentences[number], passages.texts
             for counter, probability in judged:
-                assessment = with_counter_claim(
-                    assessment, number, counter, probability, threshold, response, passages.texts
-                )
+                assessment = with_counter_claim(assessment, number, counter, probability, *given)
         return assessment
 
     def _probability(

@@ -39,11 +39,13 @@ def with_counter_claim(
     other: float | None,
     threshold: float,
     response: str,
+    sentence: tuple[int, int],
     passages: Sequence[str],
 ) -> Assessment:
-    """Return the assessment of a response, whose sentence `number` is as suspect as its counter-claim is
-    better supported: this has the probability `other` (None: not known) in its place. From `MARGIN` on the
-    sentence is flagged at the `threshold`, and contradicted."""
+    """Return the assessment of a response, whose sentence `number` (its characters `sentence`) is as suspect
+    as its counter-claim is better supported: this has the probability `other` (None: not known) in its place.
+    From `MARGIN` on the sentence is flagged at the `threshold`, and contradicted. Values of it that the
+    reader prefers to the passages' are no reason: it was not suspect for them."""
     claims = assessment.claims
     if claims is None:
         return assessment
@@ -54,9 +56,13 @@ def with_counter_claim(
     probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))
     name = {"addition": added, "exchange": exchanged}.get(counter.kind, denied)
     named = name(response, passages, counter.denial)
+    start, end = sentence
+    reasons = (
+        one for one in assessment.contradictions if not start <= one.start < end or (one.margin or 0.0) >= 0
+    )
     return replace(
         assessment,
         probability=max(assessment.probability or 0.0, float(probabilities[number])),
         claims=replace(claims, probabilities=probabilities),
-        contradictions=with_clauses(assessment.contradictions, [named]),
+        contradictions=with_clauses(reasons, [named]),
     )

@@ -24,6 +24,8 @@ from tests.cli.plain_detector import plain_detector
 PASSAGES = ("Dogs are not allowed aboard, bicycles are.", "Bags travel free of charge.")
 RESPONSE = "Bags travel free. Dogs are allowed on the train. The train leaves at noon."
 THRESHOLD = 0.7
+SENTENCE = 18, 50
+"""The second one's characters."""
 ALLOWED = RESPONSE.index("allowed")
 COUNTER = CounterClaim(
     "Dogs are not allowed on the train.", Counterpart(ALLOWED, ALLOWED + 7, 0, 13, 20, 0.5)
@@ -36,7 +38,7 @@ def assessment(*probabilities: float, known: tuple[Contradiction, ...] = ()) -> 
 
 
 def countered(found: Assessment, other: float | None) -> Assessment:
-    return with_counter_claim(found, 1, COUNTER, other, THRESHOLD, RESPONSE, PASSAGES)
+    return with_counter_claim(found, 1, COUNTER, other, THRESHOLD, RESPONSE, SENTENCE, PASSAGES)
 
 
 @pytest.mark.parametrize("above", [0.0, 0.5, 3.0])
@@ -53,7 +55,7 @@ def test_from_the_margin_on_it_is_flagged(above: float) -> None:
 
 def test_what_the_passages_say_in_the_same_words_needs_no_margin() -> None:
     said = replace(COUNTER, is_said=True)
-    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, said, None, THRESHOLD, RESPONSE, PASSAGES)
+    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, said, None, THRESHOLD, RESPONSE, SENTENCE, PASSAGES)
     assert found.claims is not None
     assert found.claims.probabilities[1] > THRESHOLD
     assert len(found.contradictions) == 1
@@ -63,7 +65,7 @@ def test_of_what_was_added_the_phrase_is_named() -> None:
     response = "Bags travel free. Dogs are allowed, whatever their size. The train leaves at noon."
     start, end = response.index(", whatever"), response.index(". The train")
     counter = CounterClaim("Dogs are allowed.", Counterpart(start, end, 0, 0, 42, 0.5), kind="addition")
-    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, PASSAGES)
+    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES)
     (one,) = found.contradictions
     assert (one.text, one.instead) == ("whatever their size", PASSAGES[0])
     assert found.probability is not None
@@ -76,15 +78,25 @@ def test_of_what_was_exchanged_the_words_are_named() -> None:
     counter = CounterClaim(
         "Dogs are not allowed aboard.", Counterpart(cats, cats + 4, 0, 0, 4, 0.9), kind="exchange"
     )
-    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, PASSAGES)
+    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES)
     (one,) = found.contradictions
     assert (one.text, one.instead, one.passage) == ("Cats", "Dogs", 0)
     assert (
         with_counter_claim(
-            assessment(0.2, 0.4), 1, counter, 0.3, THRESHOLD, response, PASSAGES
+            assessment(0.2, 0.4), 1, counter, 0.3, THRESHOLD, response, SENTENCE, PASSAGES
         ).contradictions
         == ()
     )
+
+
+def test_values_that_the_reader_prefers_are_no_reason() -> None:
+    preferred = Contradiction(ALLOWED, ALLOWED + 7, "allowed", "not allowed", 0, 9, 20, margin=-2.6)
+    others = (replace(preferred, start=19, end=22, margin=0.3), replace(preferred, start=60, end=65))
+    found = countered(assessment(0.2, 0.4, 0.3, known=(preferred, *others)), 0.05)
+    assert [one.margin for one in found.contradictions] == [None, 0.3, -2.6]
+    assert preferred not in found.contradictions
+    kept = countered(assessment(0.2, 0.4, 0.3, known=(preferred, *others)), 0.39)
+    assert kept.contradictions == (preferred, *others)
 
 
 def test_what_is_more_suspect_and_what_was_named_stays() -> None:
