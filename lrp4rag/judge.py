@@ -24,7 +24,7 @@ from lrp4rag.claims.borrowed import Borrowed, Subjects
 from lrp4rag.claims.counterclaims import CounterClaim, counter_claims
 from lrp4rag.claims.derivation import Derivation, derivations, restatements
 from lrp4rag.claims.nearest import nearest
-from lrp4rag.claims.refusals import Refusal, refusal_in
+from lrp4rag.claims.refusals import Refusal, missing_words, refusal_in
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
@@ -768,7 +768,7 @@ class Detector:
         groups: dict[frozenset[int], dict[int, Borrowed]] = {}
         for number, one in enumerate(record.of_each("borrowed", further)):
             stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-            if one is not None and stated:
+            if one is not None and stated and not missing_words(encoded.response, *encoded.sentences[number]):
                 gone.add(one.passage)  # what follows a sentence changes nothing of it
                 groups.setdefault(frozenset(gone), {})[number] = one
         for passages, borrowed in groups.items():

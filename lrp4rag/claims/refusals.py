@@ -50,6 +50,8 @@ _AFTER = re.compile(
     rf"|\b{_OTHERS}\b[^.;:!?\n]{{0,60}}?{_DO} {_TELL}\b"
     rf"|\b{_TEXTS}\b[^.;:!?\n]{{0,40}}?\b(?:{_TELL}|{_HOLD}) (?:no|nothing)\b"
     rf"|\b{_OTHERS} (?:say|tell|state|list|mention)s? (?:no|nothing)\b|\b{_OTHERS} {_HOLD} no(?= {_NEWS}\b)"
+    rf"|\b(?:{_TEXTS}|{_OTHERS})\b[^.;:!?\n]{{0,120}}?\bbut not"
+    r"(?= (?:whether|how|what|when|where|who|why|which)\b)"
     r"|\b(?:I|we) (?:can|could|do)(?:not| not|n['\u2019]t) (?:find|tell|see|say|answer)\b"
     rf"|\bno {_NEWS}\b(?= (?:on|about|of|as to|regarding|for|whether)\b)"
     rf"|\bnothing\b(?= (?:about|as to|regarding)\b|[^.;]{{0,20}}\b(?:said|mentioned|stated)\b)",
@@ -57,7 +59,9 @@ _AFTER = re.compile(
 )
 """What is missing stands behind it."""
 _BEFORE = re.compile(
-    rf"\b{_BE}{_NOT}(?: \w+){{0,2}}? {_TOLD}|\b(?:left open|unstated|unspecified|missing from the)\b",
+    rf"\b{_BE}{_NOT}(?: \w+){{0,2}}? {_TOLD}"
+    rf"|\b{_BE}{_NOT} (?:covered|dealt with|discussed) (?:in|by) (?:them|(?:\w+ ){{0,2}}?{_TEXTS})\b"
+    r"|\b(?:left open|unstated|unspecified|missing from the)\b",
     re.IGNORECASE,
 )
 """What is missing stands before it, or is a clause behind it: "it is not stated whether"."""

@@ -55,7 +55,9 @@ def test_from_the_margin_on_it_is_flagged(above: float) -> None:
 
 def test_what_the_passages_say_in_the_same_words_needs_no_margin() -> None:
     said = replace(COUNTER, is_said=True)
-    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, said, None, THRESHOLD, RESPONSE, SENTENCE, PASSAGES)
+    found = with_counter_claim(
+        assessment(0.2, 0.4, 0.3), 1, said, None, THRESHOLD, RESPONSE, SENTENCE, PASSAGES
+    )
     assert found.claims is not None
     assert found.claims.probabilities[1] > THRESHOLD
     assert len(found.contradictions) == 1
@@ -65,7 +67,9 @@ def test_of_what_was_added_the_phrase_is_named() -> None:
     response = "Bags travel free. Dogs are allowed, whatever their size. The train leaves at noon."
     start, end = response.index(", whatever"), response.index(". The train")
     counter = CounterClaim("Dogs are allowed.", Counterpart(start, end, 0, 0, 42, 0.5), kind="addition")
-    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES)
+    found = with_counter_claim(
+        assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES
+    )
     (one,) = found.contradictions
     assert (one.text, one.instead) == ("whatever their size", PASSAGES[0])
     assert found.probability is not None
@@ -78,7 +82,9 @@ def test_of_what_was_exchanged_the_words_are_named() -> None:
     counter = CounterClaim(
         "Dogs are not allowed aboard.", Counterpart(cats, cats + 4, 0, 0, 4, 0.9), kind="exchange"
     )
-    found = with_counter_claim(assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES)
+    found = with_counter_claim(
+        assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES
+    )
     (one,) = found.contradictions
     assert (one.text, one.instead, one.passage) == ("Cats", "Dogs", 0)
     assert (

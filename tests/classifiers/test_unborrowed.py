@@ -72,6 +72,16 @@ def test_the_verdict_says_of_what_the_passage_says_it(
     assert "no minimum term" in one.words
 
 
+def test_what_is_said_to_be_missing_borrows_nothing(
+    tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = "It says there is no minimum term, so you can leave at any time, but not what that costs."
+    found = judged(tiny_reader, monkeypatch)
+    assert not found.judge(QUESTION, [FIXED, FLEX], refusal).differences
+    told = found.judge(QUESTION, [FIXED, FLEX], refusal.partition(", but")[0] + ".")
+    assert [one.kind for one in told.differences] == ["said of another"]
+
+
 def test_a_stream_says_the_same(tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     detector = judged(tiny_reader, monkeypatch)
     with detector:
