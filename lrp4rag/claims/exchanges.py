@@ -1,4 +1,4 @@
-"""Words that no passage has, where a passage has others: "must reach the treasurer", and "the secretary".
+"""Words in whose place a passage has others: "must reach the treasurer", and "the secretary".
 
 What stands around them is the same in both, so that the sentence with the passage's words in their place can
 be judged beside it (`claims.counterclaims`). Most are names of things, which are no values.
@@ -7,7 +7,7 @@ be judged beside it (`claims.counterclaims`). Most are names of things, which ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -23,11 +23,14 @@ LONGEST = 3
 """Words that are exchanged, at most."""
 REACH = 8
 """Words on either side of them that are compared, at most."""
-_LEADING = word_set(
+ENOUGH = 2
+"""Words with content around words that passages have elsewhere, at least; around new ones, one is enough."""
+_DETERMINERS = word_set("the a an your our their his her its my this that")
+_LEADING = _DETERMINERS | word_set(
     """
-    the a an your our their his her its my in on at to from by of for with into onto through via under over
-    behind near inside outside between after before during this that each every any no and or only as per if
-    when unless without than like against around along within both either because
+    in on at to from by of for with into onto through via under over behind near inside outside between after
+    before during each every any no and or only as per if when unless without than like against around along
+    within both either because
     """
 )
 """Words before the name of a thing."""
@@ -59,7 +62,11 @@ class _Exchange:
 def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
     """Yield words of a sentence of a response, and those in their place, the ones first that have most around
     them in common. The weight is the share of the sentence's words that the passage's sentence has."""
-    heads = [number for number, word in enumerate(sentence.tokens) if _is_new(passages, word)]
+    heads = {
+        number: 1 if _is_new(passages, word) else ENOUGH
+        for number, word in enumerate(sentence.tokens)
+        if _is_head(word)
+    }
     similarities = passages.index.similarities(content_words(sentence.text)) if heads else []
     numbers = sorted(range(len(similarities)), key=lambda number: -similarities[number])[:MOST_PLACES]
     found = [
@@ -82,9 +89,8 @@ def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
 
 def _is_new(passages: Passages, token: Token) -> bool:
     """Say whether neither the passages nor the question have a word, nor one of its sense."""
-    word = base(token.word)
-    grounds = passages.grounds
-    return _is_head(token) and not grounds.related(word) and all(word != one.base for one in grounds.asked)
+    word, grounds = base(token.word), passages.grounds
+    return not grounds.related(word) and all(word != one.base for one in grounds.asked)
 
 
 def _is_head(token: Token) -> bool:
@@ -92,14 +98,17 @@ def _is_head(token: Token) -> bool:
     return bool(token.stem) and token.word.isalpha() and token.word not in _VERBS
 
 
-def _exchanges(sentence: Place, place: Place, heads: Sequence[int]) -> Iterator[_Exchange]:
-    """Yield for each of some words of a sentence, the last ones of what is exchanged, the best exchange."""
+def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Iterator[_Exchange]:
+    """Yield for each of some words of a sentence, the last ones of what is exchanged, the best exchange that
+    has as many words with content around it as `heads` says."""
     own, other = sentence.tokens, place.tokens
-    mine, theirs = ([token.stem or token.word for token in tokens] for tokens in (own, other))
+    mine, theirs = ([_key(token) for token in tokens] for tokens in (own, other))
     before, after = _alike(mine, theirs), _alike(mine[::-1], theirs[::-1])
     free = [stop for stop, word in enumerate(other) if _is_head(word) and word.stem not in mine]
     instead = {stop: tuple(_starts(place, stop)) for stop in free}
-    for end in heads:
+    for end, fewest in heads.items():
+        if own[end].stem in theirs:
+            continue
         candidates = []
         for stop in free:
             if _are_one(own[end].word, other[stop].word):
@@ -112,11 +121,16 @@ def _exchanges(sentence: Place, place: Place, heads: Sequence[int]) -> Iterator[
                 )
                 around = (*own[start - left : start], *own[end + 1 : end + 1 + right])
                 content = sum(bool(token.stem) for token in around)
-                if content and is_inside:
+                if content >= fewest and is_inside:
                     shorter = start + there - end - stop
                     candidates.append(_Exchange(content, left + right, shorter, start, end, there, stop))
         if candidates:
             yield max(candidates)
+
+
+def _key(token: Token) -> str:
+    """Return what words have in common that are the same: all determiners are."""
+    return token.stem or ("the" if token.word in _DETERMINERS else token.word)
 
 
 def _alike(words: Sequence[str], others: Sequence[str]) -> list[list[int]]:

@@ -59,11 +59,22 @@ def test_what_is_said_in_other_words_is_not_exchanged(claim: str) -> None:
     assert pairs(claim, RULES) == []
 
 
-def test_words_of_the_question_and_of_other_passages_are_not_new() -> None:
-    claim = "Notice must reach the treasurer by 30 September."
-    assert pairs(claim, RULES, question="Does the treasurer want my notice?") == []
-    assert pairs(claim, RULES, "The treasurer keeps the key.") == []
+def test_words_that_passages_or_the_question_have_need_more_around_them() -> None:
+    claim, less = "Notice must reach the treasurer by 30 September.", "Give notice to the treasurer."
+    expected = [("treasurer", "secretary")]
+    assert pairs(claim, RULES, question="Does the treasurer want my notice?") == expected
+    assert pairs(claim, RULES, "The treasurer keeps the key.") == expected
+    shorter = "Give the notice to the secretary."
+    assert pairs(less, shorter) == expected
+    assert pairs(less, shorter, "The treasurer keeps the key.") == []
     assert pairs(claim, "") == pairs(claim) == []
+
+
+def test_determiners_are_the_same() -> None:
+    passage = "Days may be carried over if your line manager agrees in writing."
+    assert pairs("Days may be carried over if the works council agrees in writing.", passage)[:1] == [
+        ("works council", "line manager")
+    ]
 
 
 def test_what_has_most_around_it_comes_first() -> None:
