@@ -13,7 +13,7 @@ from itertools import product
 
 from lrp4rag.claims.answer import Passages
 from lrp4rag.claims.grounds import Counterpart
-from lrp4rag.claims.lexicon import base, related_words
+from lrp4rag.claims.lexicon import base, relation
 from lrp4rag.claims.places import Place, Token
 from lrp4rag.claims.words import content_words, word_set
 
@@ -42,13 +42,14 @@ _VERBS = word_set(
 )
 _EDGE = re.compile(r"[,;:.!?()\u2013\u2014]|\b(?:and|or|but)\b", re.IGNORECASE)
 _SHORT = 3
-"""Letters at the beginning by which a word is a short form of another: "Fri"."""
+"""Letters of a short form, at least."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Exchange:
     """Words `start` to `end` of a sentence and `there` to `stop` of a passage's, the last ones included: how
-    many words next to them are the same in both, those with content first, and how many are exchanged."""
+    many words next to them are the same in both, those with content first. It is the `shorter` (0 at most)
+    the fewer words are exchanged."""
 
     content: int
     same: int
@@ -75,8 +76,13 @@ def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
         if similarities[number] > 0
         for exchange in _exchanges(sentence, passages.index.places[number], heads)
     ]
+    yielded = set[tuple[str, ...]]()
     for exchange, similarity, number in sorted(found, reverse=True):
         place = passages.index.places[number]
+        words = tuple(token.word for token in place.tokens[exchange.there : exchange.stop + 1])
+        if (key := (str(exchange.start), str(exchange.end), *words)) in yielded:
+            continue  # passages overlap
+        yielded.add(key)
         yield Counterpart(
             sentence.start + sentence.tokens[exchange.start].start,
             sentence.start + sentence.tokens[exchange.end].end,
@@ -121,7 +127,8 @@ def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Itera
                 )
                 around = (*own[start - left : start], *own[end + 1 : end + 1 + right])
                 content = sum(bool(token.stem) for token in around)
-                if content >= fewest and is_inside:
+                initials = _are_initials(own[start : end + 1], other[there : stop + 1])
+                if content >= fewest and is_inside and not initials:
                     shorter = start + there - end - stop
                     candidates.append(_Exchange(content, left + right, shorter, start, end, there, stop))
         if candidates:
@@ -144,10 +151,16 @@ def _alike(words: Sequence[str], others: Sequence[str]) -> list[list[int]]:
 
 
 def _are_one(word: str, other: str) -> bool:
-    """Say whether words are short and long forms, or of one sense."""
+    """Say whether words are short and long forms, as "Fri" and "Friday" are, or of one sense."""
     short, long = sorted((word, other), key=len)
-    is_short = len(short) >= _SHORT and long.startswith(short[: max(_SHORT, len(short) - 2)])
-    return is_short or base(other) in related_words(base(word))
+    is_short = len(short) >= _SHORT and long.startswith(short)
+    return is_short or relation(base(word), base(other)) in ("same", "synonym")
+
+
+def _are_initials(words: Sequence[Token], others: Sequence[Token]) -> bool:
+    """Say whether one of two names is the initials of the other: "CEO"."""
+    short, long = sorted((words, others), key=len)
+    return len(short) == 1 < len(long) and short[0].word == "".join(token.word[0] for token in long)
 
 
 def _starts(sentence: Place, end: int) -> Iterator[int]:

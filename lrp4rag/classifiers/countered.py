@@ -18,6 +18,9 @@ contradicted."""
 OPPOSITE = 0.5
 """What is added to the margin of an opposite phrase, which is evidence by itself."""
 
+EXCHANGED = -0.25
+"""The same of a passage's words in the place of others, which may be of one sense: "tablet", "pill"."""
+
 SAID = 1.5
 """The margin of a counter-claim that the passages say in a clause of the same words."""
 
@@ -29,7 +32,8 @@ def margin(own: float, other: float | None, counter: CounterClaim) -> float | No
         return SAID
     if other is None:
         return None
-    return float(logit(own)) - float(logit(other)) + (OPPOSITE if counter.kind == "opposite" else 0.0)
+    by_kind = {"opposite": OPPOSITE, "exchange": EXCHANGED}
+    return float(logit(own)) - float(logit(other)) + by_kind.get(counter.kind, 0.0)
 
 
 def with_counter_claim(

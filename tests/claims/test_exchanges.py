@@ -85,6 +85,18 @@ def test_what_has_most_around_it_comes_first() -> None:
     assert pairs(claim, *both) == [("treasurer", "secretary"), ("treasurer", "clerk")]
 
 
+@pytest.mark.parametrize(("word", "other"), [("lessor", "lessee"), ("tram", "train"), ("buyer", "seller")])
+def test_words_that_begin_alike_and_opposites_are_exchanged(word: str, other: str) -> None:
+    assert pairs(f"The gate opens for the {word}.", f"The gate opens for the {other}.") == [(word, other)]
+
+
+def test_passages_that_overlap_say_it_once() -> None:
+    passages = ("Notice must reach the secretary in May.",) * 3
+    assert pairs("Notice must reach the treasurer in May.", *passages) == [("treasurer", "secretary")]
+
+
 def test_short_forms_are_the_same_words() -> None:
+    officer = "The Chief Executive Officer must sign the form."
+    assert pairs("The CEO must sign the form.", officer) == []
     assert pairs("The shop is open on Friday mornings.", "The shop is open on Fri mornings.") == []
     assert pairs("It is 20 km from the shop.", "It is 20 kilometres from the shop.") == []
