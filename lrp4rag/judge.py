@@ -762,13 +762,15 @@ class Detector:
 
         def further(known: Sequence[Borrowed | None]) -> Iterator[Borrowed | None]:
             subjects = Subjects(part.example.question, record.context.index)
-            return subjects.borrowed(encoded.response, encoded.sentences[len(known) :])
+            spans = encoded.sentences[len(known) :]
+            for span, one in zip(spans, subjects.borrowed(encoded.response, spans), strict=True):
+                yield None if one is not None and missing_words(encoded.response, *span) else one
 
         gone = set[int]()
         groups: dict[frozenset[int], dict[int, Borrowed]] = {}
         for number, one in enumerate(record.of_each("borrowed", further)):
             stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-            if one is not None and stated and not missing_words(encoded.response, *encoded.sentences[number]):
+            if one is not None and stated:
                 gone.add(one.passage)  # what follows a sentence changes nothing of it
                 groups.setdefault(frozenset(gone), {})[number] = one
         for passages, borrowed in groups.items():

@@ -101,7 +101,7 @@ class Learned:
 def fit_folds(learned: Learned, out: Path, jobs: int) -> None:
     """Fit the detectors of all folds, those that are not in `out` yet."""
     folds = enumerate(folds_of(learned.tokens, ONCE))
-    missing = [(number, split) for number, split in folds if not (out / str(number) / SOURCES).exists()]
+    missing = [(number, split) for number, split in folds if not _is_fitted(out, number)]
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered", max_nbytes=None)
     tasks = (delayed(learned.fit)(split, out / str(number)) for number, split in missing)
     for _ in track(pool(tasks), len(missing), "fitting detectors"):
@@ -110,7 +110,11 @@ def fit_folds(learned: Learned, out: Path, jobs: int) -> None:
 
 def are_fitted(out: Path) -> bool:
     """Say whether the detectors of all folds are there; what they learn from takes minutes to read."""
-    return all((out / str(number) / SOURCES).exists() for number in range(ONCE.folds))
+    return all(_is_fitted(out, number) for number in range(ONCE.folds))
+
+
+def _is_fitted(out: Path, number: int) -> bool:
+    return (out / str(number) / SOURCES).exists()
 
 
 def judge_folds(detectors: Path, raw: Path, dtype: str, every: int, edits_every: int) -> None:

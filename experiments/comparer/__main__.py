@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from sklearn.utils.parallel import Parallel, delayed
@@ -39,19 +40,11 @@ _PATH = click.Path(path_type=Path)
     help="Learn for so long at most, whatever the steps; the texts are read before.",
 )
 @click.option("--after", type=_PATH, help="Comparer with whose networks they begin, instead of the encoder.")
-def main(
-    ragtruth: Path,
-    claims: Path,
-    out: Path,
-    steps: int,
-    device: str,
-    minutes: float | None,
-    after: Path | None,
-) -> None:
+def main(**options: Any) -> None:
     """Learn the comparer from the answers of RAGTRUTH (a folder), of the sets that come with the package, and
     from a folder of CLAIMS with evidence. A run that was stopped goes on."""
     try:
-        run(ragtruth, claims, out, steps, device, minutes, after)
+        run(**options)
     except LRP4RAGError as error:
         tell("Error", error)
         raise SystemExit(error.exit_code) from error
@@ -64,7 +57,7 @@ def run(
     steps: int,
     device: str,
     minutes: float | None,
-    after: Path | None = None,
+    after: Path | None,
 ) -> None:
     """Read the texts, learn the networks, on processors at once and on a GPU one after the other, and write
     them with the sources that each of them learned from."""

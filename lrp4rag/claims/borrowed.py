@@ -39,6 +39,7 @@ MOST_PASSAGES = 100
 _HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
 _NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
 _CALLED = re.compile(r"\b(?:[A-Z][\w&-]+|\w*\d\w*)")
+"""Words that are written as names are, and those with a digit: "v2"."""
 _DATELINE = re.compile(r"\A(?:[A-Z][\w.-]*[, ]+){0,3}\d{1,2} [A-Z][a-z]{2,8}(?: \d{4})?(?:[.:,]\s*|\Z)")
 _ENTRY = re.compile(r"(?:The|An?) ((?:[a-z][\w-]* ){0,2}[a-z][\w-]*) ?\(")
 """How an encyclopaedia begins: "The ridge newt (Tritalus montanus) lives …"."""
@@ -92,7 +93,7 @@ class Subjects:
     def _called(self) -> list[frozenset[str]]:
         """The stems of what is written as names are in the first sentences of each passage: of the words of a
         title they tell best what it is about."""
-        firsts = (" ".join(self._index.places[number].text for number in some[:1]) for some in self._places)
+        firsts = (self._index.places[some[0]].text if some else "" for some in self._places)
         return [stems_of(" ".join(_CALLED.findall(first))) for first in firsts]
 
     @cached_property

@@ -17,8 +17,6 @@ from lrp4rag.claims.lexicon import base, relation
 from lrp4rag.claims.places import Place, Token
 from lrp4rag.claims.words import content_words, word_set
 
-MOST_PLACES = 4
-"""Sentences of the passages that one is laid beside: those that have most of its words."""
 LONGEST = 3
 """Words that are exchanged, at most."""
 REACH = 8
@@ -68,19 +66,18 @@ def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
         for number, word in enumerate(sentence.tokens)
         if _is_head(word)
     }
-    similarities = passages.index.similarities(content_words(sentence.text)) if heads else []
-    numbers = sorted(range(len(similarities)), key=lambda number: -similarities[number])[:MOST_PLACES]
+    closest = passages.index.closest(content_words(sentence.text)) if heads else []
     found = [
-        (exchange, similarities[number], number)
-        for number in numbers
-        if similarities[number] > 0
+        (exchange, similarity, number)
+        for number, similarity in closest
+        if similarity > 0
         for exchange in _exchanges(sentence, passages.index.places[number], heads)
     ]
-    yielded = set[tuple[str, ...]]()
+    yielded = set[tuple[int, int, tuple[str, ...]]]()
     for exchange, similarity, number in sorted(found, reverse=True):
         place = passages.index.places[number]
         words = tuple(token.word for token in place.tokens[exchange.there : exchange.stop + 1])
-        if (key := (str(exchange.start), str(exchange.end), *words)) in yielded:
+        if (key := (exchange.start, exchange.end, words)) in yielded:
             continue  # passages overlap
         yielded.add(key)
         yield Counterpart(
@@ -115,20 +112,20 @@ def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Itera
     for end, fewest in heads.items():
         if own[end].stem in theirs:
             continue
-        candidates = []
+        candidates, starts, is_last = [], tuple(_starts(sentence, end)), _is_last(sentence, end)
         for stop in free:
+            right = after[len(own) - 1 - end][len(other) - 1 - stop]
+            if not (right or (is_last and _is_last(place, stop))):
+                continue
             if _are_one(own[end].word, other[stop].word):
                 continue
-            right = after[len(own) - 1 - end][len(other) - 1 - stop]
-            for start, there in product(_starts(sentence, end), instead[stop]):
+            for start, there in product(starts, instead[stop]):
                 left = before[start][there]
-                is_inside = (left or there == 0 or _is_edge(sentence, start)) and (
-                    right or (_is_last(sentence, end) and _is_last(place, stop))
-                )
+                if not (left or there == 0 or _is_edge(sentence, start)):
+                    continue
                 around = (*own[start - left : start], *own[end + 1 : end + 1 + right])
                 content = sum(bool(token.stem) for token in around)
-                initials = _are_initials(own[start : end + 1], other[there : stop + 1])
-                if content >= fewest and is_inside and not initials:
+                if content >= fewest and not _are_initials(own[start : end + 1], other[there : stop + 1]):
                     shorter = start + there - end - stop
                     candidates.append(_Exchange(content, left + right, shorter, start, end, there, stop))
         if candidates:

@@ -15,6 +15,8 @@ from lrp4rag.claims.value import Value, agree, comparable
 
 _COMPARED = 200
 """Rivals that a further one is compared with, at most."""
+CLOSEST = 4
+"""Places that a clause or sentence is laid beside word by word: those that have most of its words."""
 FREQUENT = 200
 """Places in which a word is looked up, at most: what stands in more tells few apart."""
 PARTNERS = 60
@@ -69,6 +71,12 @@ class Index(Lookup):
         for number, weights in parts.items():
             similarities[number] = math.fsum(weights) / total
         return similarities
+
+    def closest(self, words: Iterable[str]) -> list[tuple[int, float]]:
+        """Return the numbers of the `CLOSEST` places by these similarities, the best first, and those."""
+        similarities = self.similarities(words)
+        best = sorted(range(len(similarities)), key=lambda number: -similarities[number])[:CLOSEST]
+        return [(number, similarities[number]) for number in best]
 
     def shares(self, words: Iterable[str]) -> dict[int, float]:
         """Return the same of the places that have some of the words themselves, without their neighbours. A

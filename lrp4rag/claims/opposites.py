@@ -20,8 +20,6 @@ SAME = 0.7
 """Where a clause of the passages has this much of that, and the claim's own pole, nothing is opposed."""
 FEWEST = 2
 """Words of a clause beside its pole, at least."""
-MOST_PLACES = 4
-"""Sentences of the passages that a clause is compared with: those that have most of its words."""
 
 _POLES: dict[str, tuple[str, str]] = {
     "charge": (
@@ -139,8 +137,8 @@ def _nearest(
     """Return how many of the words a clause of the passages has, by rarity, its sentence, and the characters
     of its pole; None where it is not the opposite one."""
     weights = index.weights(words)
-    similarities, best, same = index.similarities(words), (0.0, 0, 0, (0, 0)), 0.0
-    for number in sorted(range(len(similarities)), key=lambda one: -similarities[one])[:MOST_PLACES]:
+    best, same = (0.0, 0, 0, (0, 0)), 0.0
+    for number, similarity in index.closest(words):
         place = index.places[number]
         for part in place.parts:
             text = place.text[part.start : part.end]
@@ -149,7 +147,7 @@ def _nearest(
                 continue
             inside = content_words(text)
             share = sum(weight for word, weight in weights.items() if word in inside) / sum(weights.values())
-            score = 0.5 * share + 0.5 * similarities[number]
+            score = 0.5 * share + 0.5 * similarity
             if pole[0] == sign:
                 same = max(same, score)
             if score > best[0]:

@@ -296,9 +296,7 @@ def added(answer: str, passages: Sequence[str], place: Counterpart) -> Contradic
     """Name a phrase that a sentence added, and the sentence of the passages that is without it."""
     text = answer[place.start : place.end]
     start = place.start + len(text) - len(text.lstrip(AROUND))
-    there = place.passage, place.passage_start, place.passage_end
-    instead = passages[place.passage][place.passage_start : place.passage_end]
-    return Contradiction(start, place.end, answer[start : place.end], instead, *there, margin=None)
+    return exchanged(answer, passages, replace(place, start=start))
 
 
 def with_clauses(

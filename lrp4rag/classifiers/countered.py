@@ -15,11 +15,9 @@ MARGIN = 1.0
 """By how much, in log odds, a counter-claim must be the better supported one for its sentence to be
 contradicted."""
 
-OPPOSITE = 0.5
-"""What is added to the margin of an opposite phrase, which is evidence by itself."""
-
-EXCHANGED = -0.25
-"""The same of a passage's words in the place of others, which may be of one sense: "tablet", "pill"."""
+BY_KIND = {"opposite": 0.5, "exchange": -0.25}
+"""What is added to the margin of kinds of counter-claims: an opposite phrase is evidence by itself, and words
+in the place of others may be of one sense: "tablet", "pill"."""
 
 SAID = 1.5
 """The margin of a counter-claim that the passages say in a clause of the same words."""
@@ -32,8 +30,7 @@ def margin(own: float, other: float | None, counter: CounterClaim) -> float | No
         return SAID
     if other is None:
         return None
-    by_kind = {"opposite": OPPOSITE, "exchange": EXCHANGED}
-    return float(logit(own)) - float(logit(other)) + by_kind.get(counter.kind, 0.0)
+    return float(logit(own)) - float(logit(other)) + BY_KIND.get(counter.kind, 0.0)
 
 
 def with_counter_claim(
