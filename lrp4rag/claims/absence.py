@@ -91,7 +91,7 @@ _ASKING = {
     ),
     "whether": (r"whether|if", r"\w+"),
 }
-_ASKED = {
+_QUESTIONS = {
     name: tuple(re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for words in both)
     for name, both in _ASKING.items()
 }
@@ -105,7 +105,7 @@ minutes article statement page notice information detail nothing word know known
 unfortunately however conversation transcript interview report table excerpt context post
 """
 )
-"""Words of a statement that something is missing, which do not tell what."""
+"""Words of such a statement that do not tell what is missing."""
 _ENDINGS = (" but ", ", and ", ", though ", ", although ", ", so ")
 
 
@@ -134,21 +134,22 @@ def absence_in(text: str, start: int, end: int) -> Absence | None:
 
 
 def compare_absence(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], Counterpart | None]:
-    """Compare what a sentence says to be missing with the passages: features by name, and the sentence of
-    these that may answer it."""
+    """Compare what a sentence says to be missing with the passages. Return features by name, and the sentence
+    of the passages that may answer it."""
     absence = absence_in(sentence.source, sentence.start, sentence.end)
     if absence is None:
         return {}, None
-    said = sentence.source[absence.start : absence.end]
+    statement = sentence.source[absence.start : absence.end]
     features = {"absence": 1.0, "topic n": float(len(absence.words))}
     if not grounds.clauses or not absence.words:
         return features, None
     aligned = grounds.aligned(absence.words)
     best = aligned.sentences(_SENTENCES)
-    matched = [grounds.matches(absence.words, place.content) for place, _ in best]
-    asked = {word.base for word in grounds.asked}
+    matches_by_place = [grounds.matches(absence.words, place.content) for place, _ in best]
+    question_words = {word.base for word in grounds.question_words}
     shared = sum(
-        any(relation(word.base, other) in ("same", "synonym") for other in asked) for word in absence.words
+        any(relation(word.base, asked_word) in ("same", "synonym") for asked_word in question_words)
+        for word in absence.words
     )
     ranked = np.sort(aligned.scores)[::-1]
     features |= {
@@ -156,17 +157,19 @@ def compare_absence(grounds: Grounds, sentence: Place) -> tuple[dict[str, float]
         "topic known": float(aligned.known.max()),
         "topic missing": aligned.missing,
         "topic lead": float(ranked[0] - ranked[min(3, len(ranked) - 1)]),
-        "topic here": max((sum(match.weight for match in found) for found in matched), default=0.0),
-        "topic matched": float(max((len(found) for found in matched), default=0)),
+        "topic here": max(
+            (sum(match.weight for match in matches) for matches in matches_by_place), default=0.0
+        ),
+        "topic matched": float(max(map(len, matches_by_place), default=0)),
         "topic new": float(sum(not grounds.related(word.base) for word in absence.words)),
-        "topic with question": float(grounds.aligned(absence.words, grounds.asked).scores.max()),
+        "topic with question": float(grounds.aligned(absence.words, grounds.question_words).scores.max()),
         "topic asked": shared / len(absence.words),
         "topic asked n": float(shared),
         "answered": -1.0,
     }
     answered = None
-    for name, (question, answer) in _ASKED.items():
-        asks = question.search(said) is not None
+    for name, (question, answer) in _QUESTIONS.items():
+        asks = question.search(statement) is not None
         features[f"asks {name}"] = float(asks)
         for place, score in best:
             if asks and score > features["answered"] and answer.search(place.text):

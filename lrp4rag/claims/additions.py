@@ -18,7 +18,7 @@ from lrp4rag.claims.words import content_words
 LEAST = 0.3
 """The share of a sentence's words without the phrase in the sentence of the passages that is most like it."""
 MOST = 4
-"""Phrases of a sentence that are looked at."""
+"""Phrases of a sentence that are looked at, at most."""
 FEWEST = 2
 """Words of the sentence without the phrase, at least."""
 _LIMITED = frozenset({"exception", "only", "if", "time", "limit", "mostly"})
@@ -57,13 +57,13 @@ def additions(index: Index, sentence: Place) -> Iterator[Counterpart]:
         if number is None or similarities[number] < LEAST:
             continue
         place, phrase = index.places[number], text[start:end]
-        near = " ".join(index.places[one].text for one in (number, *index.beside(number)))
+        near = " ".join(index.places[near_number].text for near_number in (number, *index.beside(number)))
         if condition:
             has_another = _ANY_CONDITION.search(place.text) is not None  # maybe the same in other words
             is_new = not has_another and any(word not in index.standing for word in content_words(condition))
         else:
-            said = rf"\b{re.escape(phrase.strip(' ,;'))}\b"
-            is_new = bool(place.limits & _LIMITED) and not re.search(said, near, re.IGNORECASE)
+            pattern = rf"\b{re.escape(phrase.strip(' ,;'))}\b"
+            is_new = bool(place.limits & _LIMITED) and not re.search(pattern, near, re.IGNORECASE)
         if is_new:
             weight, there = similarities[number], (place.passage, place.start, place.end)
             yield Counterpart(here + start, here + end, *there, weight)

@@ -29,32 +29,32 @@ _OF_CLAUSES = ("best", "missing", "here", "here share", "three")
 def compare_novelty(grounds: Grounds, sentence: Place) -> dict[str, float]:
     """Return features, by name, of the words of a sentence that neither a passage nor the question has, nor
     one of the same sense."""
-    every = sentence.content
-    if not every or not grounds.clauses:
-        return {"new words": float(len(every))}
-    asked = {word.base for word in grounds.asked}
-    unknown = [word for word in every if not grounds.related(word.base)]
-    unasked = [word for word in unknown if word.base not in asked]
-    aligned = grounds.aligned(every)
-    here = _words_at_best(grounds, aligned, every)
+    words = sentence.content
+    if not words or not grounds.clauses:
+        return {"new words": float(len(words))}
+    question_words = {word.base for word in grounds.question_words}
+    unknown = [word for word in words if not grounds.related(word.base)]
+    unasked = [word for word in unknown if word.base not in question_words]
+    aligned = grounds.aligned(words)
+    here = _words_at_best(grounds, aligned, words)
     features = {
-        "words": float(len(every)),
+        "words": float(len(words)),
         "new words": float(len(unknown)),
         "new unasked": float(len(unasked)),
-        "new share": len(unasked) / len(every),
+        "new share": len(unasked) / len(words),
         "whole best": float(aligned.scores.max()),
         "whole known": float(aligned.known.max()),
         "whole missing": aligned.missing,
         "whole here": float(here),
-        "whole here share": here / len(every),
+        "whole here share": here / len(words),
         "capital new": float(sum(sentence.source[word.start].isupper() for word in unasked)),
     }
     rows = []
-    for words in (clause.content for clause in sentence.clauses if len(clause.content) > 1):
-        aligned = grounds.aligned(words)
-        here = _words_at_best(grounds, aligned, words)
+    for clause_words in (clause.content for clause in sentence.clauses if len(clause.content) > 1):
+        aligned = grounds.aligned(clause_words)
+        here = _words_at_best(grounds, aligned, clause_words)
         three = float(np.sort(aligned.scores)[-3:].mean())
-        rows.append((float(aligned.scores.max()), aligned.missing, here, here / len(words), three))
+        rows.append((float(aligned.scores.max()), aligned.missing, here, here / len(clause_words), three))
     if rows:
         for name, column in zip(_OF_CLAUSES, np.array(rows).T, strict=True):
             features[f"clause {name} min"] = float(column.min())
@@ -63,7 +63,7 @@ def compare_novelty(grounds: Grounds, sentence: Place) -> dict[str, float]:
 
 
 def _words_at_best(grounds: Grounds, aligned: Alignment, words: Sequence[Word]) -> int:
-    """Return how many of the words the sentence of the passages has that has most of them."""
+    """Count the words that stand in the sentence of the passages which has most of them."""
     return len(grounds.matches(words, aligned.places[0].content))
 
 
@@ -71,7 +71,8 @@ Span = tuple[int, int]
 
 
 class Passages:
-    """Passages as answers to a `question` are compared with them; made where they are needed, and once."""
+    """Passages, as answers to a `question` are compared with them. Each property is computed once, when it is
+    first needed."""
 
     def __init__(
         self, question: str, passages: Sequence[str], tick: Callable[[], None] = lambda: None
@@ -122,15 +123,16 @@ class Compared:
 
 
 def compare_answer(passages: Passages, answer: str, sentences: Sequence[Span]) -> list[Compared]:
-    """Compare each sentence of an answer with the passages. What follows a sentence changes nothing of it: it
-    is the same while the answer is being written."""
-    return [one.compared for one in compare_further(passages, answer, sentences)]
+    """Compare each sentence of an answer with the passages. A result does not depend on the sentences that
+    follow: it is the same while the answer is being written."""
+    return [step.compared for step in compare_further(passages, answer, sentences)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A sentence `compared`, and what those after it are compared with: the stems of its words, its values,
-    the subject of its last clause, and how much of it each passage says; None where it has no claim."""
+    """A sentence `compared`, and what the next ones need: the base forms of its words, its values, the
+    subject of its last clause, and how much of it each passage says; the last two are None without a
+    claim."""
 
     compared: Compared
     words: frozenset[str]
@@ -140,31 +142,36 @@ class Step:
 
 
 def compare_further(
-    passages: Passages, answer: str, sentences: Sequence[Span], known: Sequence[Step] = ()
+    passages: Passages, answer: str, sentences: Sequence[Span], earlier: Sequence[Step] = ()
 ) -> Iterator[Step]:
-    """Compare the sentences of an answer that follow the `known` ones with the passages."""
+    """Compare the sentences of an answer that follow the `earlier` ones with the passages."""
     grounds, comparer = passages.grounds, passages.comparer
-    said = set[str]().union(*(step.words for step in known))
-    values = [value for step in known for value in step.values]
-    before = [step.passages for step in known if step.passages is not None]
-    subject = next((step.subject for step in reversed(known) if step.subject is not None), None)
-    for start, end in sentences[len(known) :]:
-        place = Place(0, start, end, answer, comparer.around)
-        words = frozenset(word.base for word in place.content)
-        said |= words
-        signs, denials = compare_signs(grounds, place)
-        limits, left_out = compare_restrictions(grounds, place, said)
-        absence, answered = compare_absence(grounds, place)
-        groups = {"sign": signs, "limit": limits, "absence": absence, "new": compare_novelty(grounds, place)}
+    answer_words = set[str]().union(*(step.words for step in earlier))
+    values = [value for step in earlier for value in step.values]
+    before = [step.passages for step in earlier if step.passages is not None]
+    subject = next((step.subject for step in reversed(earlier) if step.subject is not None), None)
+    for start, end in sentences[len(earlier) :]:
+        sentence = Place(0, start, end, answer, comparer.around)
+        words = frozenset(word.base for word in sentence.content)
+        answer_words |= words
+        signs, denials = compare_signs(grounds, sentence)
+        limits, left_out = compare_restrictions(grounds, sentence, answer_words)
+        absence, answered = compare_absence(grounds, sentence)
+        groups = {
+            "sign": signs,
+            "limit": limits,
+            "absence": absence,
+            "new": compare_novelty(grounds, sentence),
+        }
         comparisons: tuple[Comparison, ...] = ()
-        home, own = None, tuple[Value, ...]()
-        slots = next(iter(comparer.compare([place], values, subject)), None)
+        home, new_values = None, tuple[Value, ...]()
+        slots = next(iter(comparer.compare([sentence], values, subject)), None)
         if slots is not None:
             home, subject = slots.home, slots.claims[-1].subject
             groups |= {"words": slots.clauses(), "subject": slots.subject(before)}
             comparisons = tuple(slots.comparisons())
-            own = tuple(slots.every[len(values) :])
-            values += own
+            new_values = tuple(slots.every[len(values) :])
+            values += new_values
             before.append(slots.passages)
         features = {
             f"{group}: {name}": value
@@ -178,4 +185,4 @@ def compare_further(
         if slots is None:
             yield Step(compared, words)
         else:
-            yield Step(compared, words, own, subject, slots.passages)
+            yield Step(compared, words, new_values, subject, slots.passages)

@@ -46,8 +46,8 @@ ComputedKind = Literal["computed", "rounded"]
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Characters `start` to `end` of a text, that `text`, which `words` such as "24 + 18" give: `parts` are
-    characters of passage `passage` (an index). One that is rounded has the words of the passage."""
+    """Characters `start` to `end` of a text, that `text`, which `words` such as "24 + 18" give; `parts` are
+    the operands, characters of passage `passage` (an index). A rounded value has the words of the passage."""
 
     start: int
     end: int
@@ -67,29 +67,29 @@ def may_be_total(
     value: Value, sentence: str, rival: Occurrence, passages: Sequence[str], index: Index
 ) -> bool:
     """Say whether a quantity of a `sentence` may be the total of values that a passage has singly, such as
-    `other`: not if the passage has that as a total too, or has nothing to add."""
+    `rival`: not if the passage has that as a total too, or has nothing to add."""
     if value.kind != "quantity" or not is_arithmetic(sentence):
         return False
-    places = [entry for entry in index.places if entry.passage == rival.passage]
-    parts = [entry for place in index.places for entry in place.values if comparable(value, entry)]
+    passage_places = [entry for entry in index.places if entry.passage == rival.passage]
+    terms = [entry for place in index.places for entry in place.values if comparable(value, entry)]
     totals = (
         is_arithmetic(passages[entry.passage][entry.start : entry.end])
-        for entry in places
+        for entry in passage_places
         if rival.value in entry.values
     )
-    return len(parts) > 1 and not any(totals)
+    return len(terms) > 1 and not any(totals)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Context:
     """A `value` of a `sentence` that has the quantities `stated`, and the place of a passage that says most
-    of it: its text (`said`), its quantities (`own`), and those and the dates of the places beside it too."""
+    of it: its text, its quantities, and the quantities and dates of it and of the places beside it."""
 
     value: Value
     sentence: str
     stated: tuple[Value, ...]
-    said: str
-    own: tuple[Value, ...]
+    passage_text: str
+    own_quantities: tuple[Value, ...]
     quantities: tuple[Value, ...]
     dates: tuple[Value, ...]
 
@@ -104,13 +104,13 @@ class _Place:
         return abs(number_of(self.value) or 0) < _LARGE
 
     def repeats(self, value: Value) -> bool:
-        """Say whether the sentence has a value of the place too."""
+        """Say whether the sentence has a value of the passage too."""
         return any(agree(stated, value) for stated in self.stated)
 
     def counts(self) -> list[float]:
-        """Numbers of times or things beside the value in its own sentence: "for four days"."""
-        others = [quantity for quantity in self.stated if self.value.text not in quantity.text]
-        numbers = [number_of(quantity) for quantity in others if quantity.unit in ("", "second")]
+        """Return the numbers of times or things beside the value in its own sentence: "for four days"."""
+        rest = [quantity for quantity in self.stated if self.value.text not in quantity.text]
+        numbers = [number_of(quantity) for quantity in rest if quantity.unit in ("", "second")]
         return [number for number in numbers if number is not None and number > 1]
 
 
@@ -121,94 +121,97 @@ def computed(
     value: Value, sentence: str, passages: Sequence[str], index: Index, similarities: Sequence[float]
 ) -> Computed | None:
     """Compute a quantity of a `sentence` from values of the place of the `passages` that is most like it, and
-    of the places beside that; None if none gives it. `similarities` are those of the places of the
+    of the places beside that; return None if none gives it. `similarities` are those of the places of the
     `index`."""
     if value.kind != "quantity" or not math.isfinite(value.amount):
         return None
     ranked = sorted(range(len(similarities)), key=lambda k: -similarities[k])
     for best in (k for k in ranked[:2] if similarities[k] > 0):
-        place = _around(value, sentence, passages, index, best)
+        context = _around(value, sentence, passages, index, best)
         ways = (_sums, _differences, _products, _shares, _years)
-        for words, parts in itertools.chain.from_iterable(way(place) for way in ways):
-            spans = tuple((part.start, part.end) for part in parts)
+        for words, terms in itertools.chain.from_iterable(way(context) for way in ways):
+            spans = tuple((term.start, term.end) for term in terms)
             return Computed(value.start, value.end, value.text, words, index.places[best].passage, spans)
     return None
 
 
 def rounded(value: Value, occurrences: Sequence[Occurrence]) -> Computed | None:
-    """Return what a quantity rounds, of its `occurrences` (the most similar first); None if one of them is
-    the same amount, or none has more digits."""
+    """Return the occurrence that a quantity rounds, of its `occurrences` (the most similar first); None if
+    one of them is the same amount, or none has more digits."""
     if value.kind != "quantity":
         return None
-    alike = [one for one in occurrences if close(value, one.value)]
-    if any(equal(value, one.value) for one in alike):
+    close_ones = [occurrence for occurrence in occurrences if close(value, occurrence.value)]
+    if any(equal(value, occurrence.value) for occurrence in close_ones):
         return None
-    for occurrence in alike:
+    for occurrence in close_ones:
         source = occurrence.value
         if source.precision.digits > value.precision.digits and source.amount * value.amount > 0:
-            place = ((source.start, source.end),)
+            spans = ((source.start, source.end),)
             return Computed(
-                value.start, value.end, value.text, source.text, occurrence.passage, place, "rounded"
+                value.start, value.end, value.text, source.text, occurrence.passage, spans, "rounded"
             )
     return None
 
 
-def _around(value: Value, sentence: str, passages: Sequence[str], index: Index, best: int) -> _Place:
+def _around(value: Value, sentence: str, passages: Sequence[str], index: Index, best: int) -> _Context:
     centre = index.places[best]
-    neighbours = [index.places[k] for k in (best - 1, best + 1) if 0 <= k < len(index.places)]
-    near = [centre, *(place for place in neighbours if place.passage == centre.passage)]
-    values = [other for place in near for other in place.values]
-    finite = (other for other in values if other.kind == "quantity" and math.isfinite(other.amount))
+    values = [candidate for k in (best, *index.beside(best)) for candidate in index.places[k].values]
+    finite = (
+        candidate for candidate in values if candidate.kind == "quantity" and math.isfinite(candidate.amount)
+    )
     quantities = tuple(itertools.islice(finite, _MOST))
     dates = [
-        other for other in values if other.kind == "date" and isinstance(other.key[0], int) and not other.unit
+        candidate
+        for candidate in values
+        if candidate.kind == "date" and isinstance(candidate.key[0], int) and not candidate.unit
     ]
-    own_quantities = tuple(other for other in quantities if centre.start <= other.start < centre.end)
-    said = passages[centre.passage][centre.start : centre.end]
+    own_quantities = tuple(
+        candidate for candidate in quantities if centre.start <= candidate.start < centre.end
+    )
+    passage_text = passages[centre.passage][centre.start : centre.end]
     stated = tuple(find_quantities(sentence))
-    return _Place(value, sentence, stated, said, own_quantities, quantities, tuple(dates[:_MOST]))
+    return _Context(value, sentence, stated, passage_text, own_quantities, quantities, tuple(dates[:_MOST]))
 
 
-def _sums(place: _Place) -> Iterator[Result]:
-    if is_arithmetic(place.sentence):
-        pool = place.alike
+def _sums(context: _Context) -> Iterator[Result]:
+    if is_arithmetic(context.sentence):
+        pool = context.alike
     else:
-        pool = [part for part in place.alike if part in place.own]
-        pool = pool if len(pool) == 2 or not place.is_small else []
+        pool = [term for term in context.alike if term in context.own_quantities]
+        pool = pool if len(pool) == 2 or not context.is_small else []
     for size in range(2, min(len(pool), 4) + 1):
-        for parts in itertools.combinations(pool, size):
-            if _is(place.value, math.fsum(part.amount for part in parts)):
-                yield " + ".join(part.text for part in parts), parts
+        for terms in itertools.combinations(pool, size):
+            if _is(context.value, math.fsum(term.amount for term in terms)):
+                yield " + ".join(term.text for term in terms), terms
 
 
-def _differences(place: _Place) -> Iterator[Result]:
-    if _APART.search(place.sentence):
-        for minuend, subtrahend in itertools.permutations(place.alike, 2):
-            if minuend.amount > subtrahend.amount and _is(place.value, minuend.amount - subtrahend.amount):
+def _differences(context: _Context) -> Iterator[Result]:
+    if _APART.search(context.sentence):
+        for minuend, subtrahend in itertools.permutations(context.alike, 2):
+            if minuend.amount > subtrahend.amount and _is(context.value, minuend.amount - subtrahend.amount):
                 yield f"{minuend.text} - {subtrahend.text}", (minuend, subtrahend)
 
 
-def _products(place: _Place) -> Iterator[Result]:
-    if not _EACH.search(f"{place.said} {place.sentence}"):
+def _products(context: _Context) -> Iterator[Result]:
+    if not _EACH.search(f"{context.passage_text} {context.sentence}"):
         return
-    for factor in (factor for factor in place.own if comparable(factor, place.value)):
-        for counted in place.own:
-            counts_it = not counted.unit and counted.amount > 1 and factor is not counted
-            counts_it = counts_it and not place.repeats(
-                counted
-            )  # "10 ml twice a day" is not 5 ml twice a day
-            if counts_it and _is(place.value, factor.amount * counted.amount):
+    for factor in (factor for factor in context.own_quantities if comparable(factor, context.value)):
+        for counted in context.own_quantities:
+            is_count = not counted.unit and counted.amount > 1 and factor is not counted
+            # "10 ml twice a day" is not 5 ml twice a day.
+            is_count = is_count and not context.repeats(counted)
+            if is_count and _is(context.value, factor.amount * counted.amount):
                 yield f"{factor.text} \u00d7 {counted.text}", (factor, counted)
-        for count in place.counts():
-            if _is(place.value, factor.amount * count):
+        for count in context.counts():
+            if _is(context.value, factor.amount * count):
                 yield f"{factor.text} \u00d7 {count:g}", (factor,)
 
 
-def _shares(place: _Place) -> Iterator[Result]:
-    value = place.value
-    if not _SHARED.search(place.sentence):
+def _shares(context: _Context) -> Iterator[Result]:
+    value = context.value
+    if not _SHARED.search(context.sentence):
         return
-    for dividend, divisor in itertools.permutations(place.own, 2):
+    for dividend, divisor in itertools.permutations(context.own_quantities, 2):
         formula = f"{dividend.text} / {divisor.text}"
         if not divisor.amount:
             continue
@@ -223,11 +226,11 @@ def _shares(place: _Place) -> Iterator[Result]:
             yield formula, (dividend, divisor)
 
 
-def _years(place: _Place) -> Iterator[Result]:
-    if place.value.unit != "second" or place.value.precision.factor < _YEAR / 2:
+def _years(context: _Context) -> Iterator[Result]:
+    if context.value.unit != "second" or context.value.precision.factor < _YEAR / 2:
         return
-    for later, earlier in itertools.permutations(place.dates, 2):
-        if _is(place.value, _YEAR * (int(later.key[0] or 0) - int(earlier.key[0] or 0))):
+    for later, earlier in itertools.permutations(context.dates, 2):
+        if _is(context.value, _YEAR * (int(later.key[0] or 0) - int(earlier.key[0] or 0))):
             yield f"{later.text} - {earlier.text}", (later, earlier)
 
 

@@ -1,5 +1,5 @@
-"""What a sentence takes from a passage about something else than what was asked: the tariff's neighbour, the
-other model. The values are all there, and are another's."""
+"""What a sentence takes from a passage about something else than what was asked: another tariff, another
+model. The passages have all of its values, but of the other thing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from lrp4rag.claims.value import Value, agree
 from lrp4rag.claims.verbs import finite_verbs
 from lrp4rag.claims.words import content_words
 
-SAID = 0.5
-"""The share of a clause's words and values in the sentence of the other passage, at least."""
+SHARED = 0.5
+"""The share of a clause's words and values that a sentence of the other passage has, at least."""
 BEHIND = 0.1
 """By how much less the passage that was asked about has in any sentence."""
 PARALLEL = 0.3
-"""Two passages say the same of two things where a sentence of each has so much in common, of both's words."""
+"""The share of the words of two sentences that both have, at least, where two passages say the same of two
+things."""
 WEIGHT = 3.0
-"""Of a value, beside the rarities of words."""
+"""The weight of a value, beside the rarities of words."""
 LEAST = 3
 """Words and values of a clause, at least."""
 COMPARED_PLACES = 5
@@ -34,7 +35,7 @@ TITLE_WORDS, FIRST_WORDS = 14, 4
 MOST_SENTENCES = 50
 """Sentences of a passage that are compared with those of another."""
 MOST_PASSAGES = 100
-"""With more passages nothing is looked for: too many are about something else."""
+"""Passages of a question, at most: of more, too many are about something else."""
 
 _HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
 _NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
@@ -47,9 +48,9 @@ _OTHER = re.compile(
     r"\b(?:an?other|others?|instead|unlike|(?:by|in) contrast|whereas|formerly|previously|alternatively)\b",
     re.IGNORECASE,
 )
-"""By which an answer tells of something else itself."""
+"""Words by which an answer itself tells of something else."""
 _EACH = re.compile(r"\b(?:both|all|either|same)\b", re.IGNORECASE)
-"""What a passage says with these it says of others too."""
+"""Words by which a passage speaks of several things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +88,17 @@ class Subjects:
     @cached_property
     def _titles(self) -> list[tuple[str, frozenset[str]]]:
         """The title of each passage, and the stems of what it names."""
-        return [_title([self._index.places[number] for number in some[:2]]) for some in self._places]
+        return [_title([self._index.places[number] for number in numbers[:2]]) for numbers in self._places]
 
     @cached_property
     def _called(self) -> list[frozenset[str]]:
-        """The stems of what is written as names are in the first sentences of each passage: of the words of a
-        title they tell best what it is about."""
-        firsts = (self._index.places[some[0]].text if some else "" for some in self._places)
+        """The stems of the words that are written as names in the first sentence of each passage: of a
+        title's words they tell best what it is about."""
+        firsts = (self._index.places[numbers[0]].text if numbers else "" for numbers in self._places)
         return [stems_of(" ".join(_CALLED.findall(first))) for first in firsts]
 
     @cached_property
-    def asked(self) -> int:
+    def asked_passage(self) -> int:
         """The passage whose title, or else whose text, has most of the question's words, by rarity."""
         texts = [self._stems(passage) for passage in range(len(self._places))]
         titles = [stems for _, stems in self._titles]
@@ -112,40 +113,42 @@ class Subjects:
         return max(range(len(scores)), key=lambda k: (scores[k], -len(titles[k]), -k))
 
     def borrowed(self, answer: str, sentences: Iterable[Span]) -> Iterator[Borrowed | None]:
-        """Yield for each of some sentences of an answer, in their order, what it borrows."""
-        said, before = self._question, 0
+        """Yield for each sentence of an answer, in their order, what it borrows."""
+        answer_stems, before = self._question, 0
         for start, end in sentences:
-            said, before = said | stems_of(answer[before:end]), end
+            answer_stems, before = answer_stems | stems_of(answer[before:end]), end
             is_compared = 1 < len(self._places) <= MOST_PASSAGES
-            yield self._borrowed(Place(0, start, end, answer), said) if is_compared else None
+            yield self._borrowed(Place(0, start, end, answer), answer_stems) if is_compared else None
 
     def is_of_another(self, place: Place, statement: str) -> bool:
         """Say whether a sentence of the passages is about something else than the question and a statement
         are."""
-        if not 1 < len(self._places) <= MOST_PASSAGES or place.passage == self.asked:
+        if not 1 < len(self._places) <= MOST_PASSAGES or place.passage == self.asked_passage:
             return False
         return self._is_of_another(place.passage, self._question | stems_of(statement), place)
 
-    def _borrowed(self, sentence: Place, said: frozenset[str]) -> Borrowed | None:
-        """Return what a sentence borrows, where the question, it and those before it have `said` so much."""
+    def _borrowed(self, sentence: Place, answer_stems: frozenset[str]) -> Borrowed | None:
+        """Return what a sentence borrows; `answer_stems` are those of the question, of the sentences before,
+        and of it."""
+        target = self.asked_passage
         for clause in _clauses(sentence):
-            found = self._support(clause)
-            other = max(found, key=lambda k: (found[k][0], k == self.asked), default=self.asked)
-            share, number = found.get(other, (0.0, -1))
-            if other == self.asked or share < SAID or share - found.get(self.asked, (0.0, -1))[0] < BEHIND:
+            support = self._support(clause)
+            passage = max(support, key=lambda k: (support[k][0], k == target), default=target)
+            share, number = support.get(passage, (0.0, -1))
+            if passage == target or share < SHARED or share - support.get(target, (0.0, -1))[0] < BEHIND:
                 continue
             place = self._index.places[number]
-            tells = {word.lower() for word in _OTHER.findall(sentence.source, clause.start, clause.end)}
-            if tells - {word.lower() for word in _OTHER.findall(place.text)}:
+            signs = {word.lower() for word in _OTHER.findall(sentence.source, clause.start, clause.end)}
+            if signs - {word.lower() for word in _OTHER.findall(place.text)}:
                 continue
-            if self._is_of_another(other, said, place) and self._are_parallel(other):
+            if self._is_of_another(passage, answer_stems, place) and self._are_parallel(passage):
                 return Borrowed(
                     clause.start,
                     clause.end,
-                    other,
+                    passage,
                     place.start,
                     place.end,
-                    self._titles[other][0],
+                    self._titles[passage][0],
                 )
         return None
 
@@ -153,61 +156,66 @@ class Subjects:
         """Return for each passage the highest share of a clause in a sentence of it, and the sentence."""
         similarities = self._index.similarities(clause.words)
         total = math.fsum(self._index.weights(clause.words).values())
-        whole = total + WEIGHT * len(clause.values)
-        found: dict[int, tuple[float, int]] = {}
+        maximum = total + WEIGHT * len(clause.values)
+        support: dict[int, tuple[float, int]] = {}
         for passage, places in enumerate(self._places):
             best = sorted(places, key=lambda number: -similarities[number])
             for number in best[:COMPARED_PLACES]:
                 agreed = self._agreed(clause.values, number) if clause.values else 0.0
-                share = (similarities[number] * total + WEIGHT * agreed) / whole
-                if share > found.get(passage, (0.0, -1))[0]:
-                    found[passage] = share, number
-        return found
+                share = (similarities[number] * total + WEIGHT * agreed) / maximum
+                if share > support.get(passage, (0.0, -1))[0]:
+                    support[passage] = share, number
+        return support
 
     def _agreed(self, values: Iterable[Value], number: int) -> float:
         """Return how many values a sentence has; its neighbours' count a third."""
-        own, *near = ([*self._index.places[k].values] for k in (number, *self._index.beside(number)))
+        candidates = self._index.places[number].values
+        near = [value for k in self._index.beside(number) for value in self._index.places[k].values]
         return math.fsum(
             1.0
-            if any(agree(value, one) for one in own)
+            if any(agree(value, candidate) for candidate in candidates)
             else 1 / 3
-            if any(agree(value, one) for some in near for one in some)
+            if any(agree(value, candidate) for candidate in near)
             else 0.0
             for value in values
         )
 
-    def _is_of_another(self, other: int, said: frozenset[str], place: Place) -> bool:
-        """Say whether a passage's subject differs from the one that was asked about, which `said` has, and
-        its own is not in it; and its sentence is not about both."""
-        (title, asked), (other_title, own) = self._titles[self.asked], self._titles[other]
-        named, others = (said & asked) - own, own - asked
-        if not (title and other_title):
-            named &= self._names
-        is_variant = asked < own and len(others) == 1 and bool(asked & said)  # "Wander" and "Wander Plus"
-        if not named and not is_variant:
+    def _is_of_another(self, passage: int, answer_stems: frozenset[str], place: Place) -> bool:
+        """Say whether a passage's subject differs from the one that was asked about: the answer (with the
+        question, `answer_stems`) names only the latter, and the passage's sentence not both."""
+        asked_title, asked_stems = self._titles[self.asked_passage]
+        title, stems = self._titles[passage]
+        asked_names, names = (answer_stems & asked_stems) - stems, stems - asked_stems
+        if not (asked_title and title):
+            asked_names &= self._names
+        # "Wander" and "Wander Plus"
+        is_variant = asked_stems < stems and len(names) == 1 and bool(asked_stems & answer_stems)
+        if not asked_names and not is_variant:
             return False
-        others = frozenset(word for word in others if not word.isdigit()) or others
-        if title and other_title:
-            named, others = named & self._called[self.asked] or named, others & self._called[other] or others
-        if not others or others & said or named & place.stems or _EACH.search(place.text):
+        names = frozenset(word for word in names if not word.isdigit()) or names
+        if asked_title and title:
+            asked_names = asked_names & self._called[self.asked_passage] or asked_names
+            names = names & self._called[passage] or names
+        if not names or names & answer_stems or asked_names & place.stems or _EACH.search(place.text):
             return False
-        # Of that the passage which was asked about tells itself: "the director Tom Hart".
-        return not others <= stems_of(" ".join(_NAME.findall(self._index.texts[self.asked])))
+        # The passage that was asked about names the other subject itself: "the director Tom Hart".
+        return not names <= stems_of(" ".join(_NAME.findall(self._index.texts[self.asked_passage])))
 
     def _stems(self, passage: int) -> frozenset[str]:
         return frozenset[str]().union(*(self._index.places[k].stems for k in self._places[passage]))
 
-    def _are_parallel(self, other: int) -> bool:
+    def _are_parallel(self, passage: int) -> bool:
         """Say whether a passage says of its subject what the one that was asked about says of its own. Equal
-        sentences are of one text that was cut into passages."""
-        if other not in self._parallel:
+        sentences do not count: they are of one text that was cut into passages."""
+        if passage not in self._parallel:
             rarity = self._index.rarity
-            self._parallel[other] = any(
+            pairs = product(self._sides(self.asked_passage), self._sides(passage))
+            self._parallel[passage] = any(
                 math.fsum(map(rarity, first & second)) >= PARALLEL * math.fsum(map(rarity, first | second))
-                for (text, first), (same, second) in product(self._sides(self.asked), self._sides(other))
-                if min(len(first), len(second)) > 2 and text != same
+                for (first_text, first), (second_text, second) in pairs
+                if min(len(first), len(second)) > 2 and first_text != second_text
             )
-        return self._parallel[other]
+        return self._parallel[passage]
 
     def _sides(self, passage: int) -> list[tuple[str, frozenset[str]]]:
         """Return a passage's sentences, with their words that are no numbers."""
@@ -217,7 +225,7 @@ class Subjects:
 
 def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
     """Return the title in the first sentence of a passage, "" where there is none, and the stems of what it
-    names. The place and date of news are none."""
+    names. The place and date at the beginning of news are no title."""
     texts = [(_DATELINE.sub("", place.text), place.is_heading) for place in places]
     text, is_heading = next(((text, is_heading) for text, is_heading in texts if text), ("", False))
     if entry := _ENTRY.match(text):
@@ -233,9 +241,9 @@ def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
 def _clauses(sentence: Place) -> Iterator[_Clause]:
     """Yield a sentence whole, and its clauses."""
     values = tuple(value for value in sentence.own_values if value.kind in COMPARED and value.kind != "name")
-    spans = [(0, len(sentence.text)), *((part.start, part.end) for part in sentence.parts)]
+    spans = [(0, len(sentence.text)), *((clause.start, clause.end) for clause in sentence.parts)]
     for start, end in dict.fromkeys(spans):
         words = content_words(sentence.text[start:end])
-        own = tuple(value for value in values if start <= value.start < end)
-        if len(words) + len(own) >= LEAST:
-            yield _Clause(sentence.start + start, sentence.start + end, words, own)
+        clause_values = tuple(value for value in values if start <= value.start < end)
+        if len(words) + len(clause_values) >= LEAST:
+            yield _Clause(sentence.start + start, sentence.start + end, words, clause_values)

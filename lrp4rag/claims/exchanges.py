@@ -93,7 +93,7 @@ def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
 def _is_new(passages: Passages, token: Token) -> bool:
     """Say whether neither the passages nor the question have a word, nor one of its sense."""
     word, grounds = base(token.word), passages.grounds
-    return not grounds.related(word) and all(word != one.base for one in grounds.asked)
+    return not grounds.related(word) and all(word != one.base for one in grounds.question_words)
 
 
 def _is_head(token: Token) -> bool:

@@ -92,7 +92,7 @@ class Grounds:
         self._related: dict[str, dict[str, float]] = {}
         self._presence: dict[str, NDArray[np.float64]] = {}
         self._aligned: dict[tuple[frozenset[str], frozenset[str]], Alignment] = {}
-        self.asked = tuple(word for clause in signed_clauses(question) for word in clause.content)
+        self.question_words = tuple(word for clause in signed_clauses(question) for word in clause.content)
 
     def rarity(self, base: str) -> float:
         """Inverse document frequency over sentences; of a word that none has, that of the rarest."""

@@ -123,7 +123,7 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
     grounds, missing = passages.grounds, _missing_in(text, start, end)
     if missing is None:
         return None
-    senses, bases = Senses(map(_plain, grounds.asked)), dict.fromkeys(map(_plain, missing.words))
+    senses, bases = Senses(map(_plain, grounds.question_words)), dict.fromkeys(map(_plain, missing.words))
     asked = {base for base in bases if base in senses}
     if not asked or not grounds.clauses:
         return None

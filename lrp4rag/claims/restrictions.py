@@ -50,7 +50,7 @@ def compare_restrictions(
     }
     if not grounds.clauses or not sentence.content:
         return features, []
-    known = Senses([*said, *(word.base for word in grounds.asked)])
+    known = Senses([*said, *(word.base for word in grounds.question_words)])
     left: list[LeftOut] = []
     rows = [
         _compare_clause(grounds, sentence, clause, known, left)
