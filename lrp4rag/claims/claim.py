@@ -39,12 +39,12 @@ class Claim:
 
 
 def claims_of(
-    sentences: Iterable[Place], asked: Sequence[Value] = (), last: Subject | None = None
+    sentences: Iterable[Place], question_values: Sequence[Value] = (), last: Subject | None = None
 ) -> list[Claim]:
     """Return the clauses of the sentences of a response in their order; `asked` are the values of its
     question, and `last` is the subject of the clause before these sentences."""
     if last is None:
-        names = names_in(asked)
+        names = names_in(question_values)
         last = Subject(names, "question") if names else Subject()
     elif last.origin == "clause":
         last = replace(last, origin="before")
@@ -78,11 +78,11 @@ def names_in(values: Sequence[Value]) -> tuple[Value, ...]:
 
 def share_name(first: Sequence[Value], second: Sequence[Value]) -> bool:
     """Say whether a name of the one agrees with a name of the other."""
-    return any(agree(name, other) for name in first for other in second)
+    return any(agree(name, second_name) for name in first for second_name in second)
 
 
 def are_siblings(first: Sequence[Value], second: Sequence[Value]) -> bool:
     """Say whether names differ and share a word: "Brio 3" and "Brio 5"."""
     return not share_name(first, second) and any(
-        set(name.key) & set(other.key) for name in first for other in second
+        set(name.key) & set(second_name.key) for name in first for second_name in second
     )

@@ -65,7 +65,7 @@ _DATED = re.compile(r"(?i)\s*[,.]?\s*(?:at|on|in|of|from)?\s*")
 @dataclass(frozen=True, slots=True)
 class Clause:
     """Characters `start` to `end` (exclusive) of a sentence that state one thing, and the characters `head`
-    of the subject that they are said of, where that stands apart from them."""
+    of their subject where that stands apart from them."""
 
     start: int
     end: int
@@ -76,13 +76,13 @@ class _Words:
     """The words and signs of a sentence: what they are, and what comes after them before the next sign."""
 
     def __init__(self, text: str, values: Sequence[Value]) -> None:
-        found = list(_TOKEN.finditer(text))
-        self.spans = [match.span() for match in found]
-        self.words = [match[0].lower().replace("\u2019", "'") for match in found]
-        count = len(found)
+        matches = list(_TOKEN.finditer(text))
+        self.spans = [match.span() for match in matches]
+        self.words = [match[0].lower().replace("\u2019", "'") for match in matches]
+        count = len(matches)
         self.starts_value, self.inside = [False] * count, [False] * count
         self.amounts: list[tuple[Value, int]] = []
-        """Each with its first word."""
+        """Each value with its first word."""
         k = 0
         for value in values:
             while k < count and self.spans[k][1] <= value.start:
@@ -94,9 +94,8 @@ class _Words:
             if first < k:
                 self.starts_value[first] = True
                 self.amounts.append((value, first))
-        self.verb = [
-            one and not inside for one, inside in zip(finite_verbs(self.words), self.inside, strict=True)
-        ]
+        finite = finite_verbs(self.words)
+        self.verb = [is_verb and not inside for is_verb, inside in zip(finite, self.inside, strict=True)]
         self.stops = [self._stops(k) for k in range(count)]
         self.verb_ahead, self.value_ahead = [False] * (count + 1), [False] * (count + 1)
         for k in reversed(range(count)):
@@ -139,7 +138,7 @@ class _Words:
 
 
 def clauses(text: str, values: Sequence[Value], tick: Callable[[], None] = lambda: None) -> list[Clause]:
-    """What a sentence states, in its order; one clause at least where it has a word.
+    """Return the clauses that each state one thing, in their order; at least one where there is a word.
 
     `values` are the sentence's amounts, dates and times, with its offsets. Cuts fall before a conjunction or
     a comma with a predicate after it, a relative clause, an exception or a reason, the items of a list of
@@ -150,8 +149,8 @@ def clauses(text: str, values: Sequence[Value], tick: Callable[[], None] = lambd
         return []
     cuts = _predicates(words, _lists(words), tick)
     cuts |= _amounts(text, words, cuts, tick)
-    for (one, k), (other, m) in pairwise(words.amounts):
-        if _are_one(text, one, other):
+    for (first, k), (second, m) in pairwise(words.amounts):
+        if _are_one(text, first, second):
             cuts.difference_update(range(k + 1, m + 1))
     return _between(text, words, sorted(cuts))
 
@@ -272,44 +271,44 @@ def _amounts(text: str, words: _Words, cuts: set[int], tick: Callable[[], None])
     """Return the words at which the phrase of an amount begins that follows another one in the same
     clause."""
     borders = sorted(cuts)
-    found: set[int] = set()
+    phrases: set[int] = set()
     border = 0
-    for (one, k), (other, m) in pairwise(words.amounts):
+    for (first, k), (second, m) in pairwise(words.amounts):
         tick()
         while border < len(borders) and borders[border] <= k:
             border += 1
         if border < len(borders) and borders[border] <= m:
             continue
-        if _are_one(text, one, other):
+        if _are_one(text, first, second):
             continue
         cut = _phrase_of(words, k, m)
         if cut is not None:
-            found.add(cut)
-    return found
+            phrases.add(cut)
+    return phrases
 
 
-def _are_one(text: str, one: Value, other: Value) -> bool:
+def _are_one(text: str, first: Value, second: Value) -> bool:
     """Say whether two amounts make one: the ends of a range, a part of a whole, a date and its time of
     day."""
-    if other.start - one.end > 12:
+    if second.start - first.end > 12:
         return False
-    between = text[one.end : other.start]
-    if one.kind != other.kind and "quantity" not in (one.kind, other.kind):
+    between = text[first.end : second.start]
+    if first.kind != second.kind and "quantity" not in (first.kind, second.kind):
         return _DATED.fullmatch(between) is not None
-    if _is_bare(one) and _MORE.fullmatch(between):
+    if _is_bare(first) and _MORE.fullmatch(between):
         return True
     if between.strip().lower() == "and":
-        return text[max(one.start - 8, 0) : one.start].lower() == "between "
+        return text[max(first.start - 8, 0) : first.start].lower() == "between "
     return _RANGES.fullmatch(between) is not None
 
 
 def _is_bare(value: Value) -> bool:
-    """Say whether it is a number alone: what it counts stands behind the next one."""
+    """Say whether a value is a number alone: what it counts stands behind the next number."""
     return value.kind == "quantity" and not value.unit and not value.noun
 
 
 def _phrase_of(words: _Words, k: int, m: int) -> int | None:
-    """Where the phrase of the amount at word `m` begins, after the amount at word `k`; None where none
+    """Return where the phrase of the amount at word `m` begins, after the amount at word `k`; None where none
     does."""
     between = range(m - 1, max(k, m - 40), -1)
     conditions = [at for at in between if words.at(at) in _CONDITIONS]
@@ -332,7 +331,7 @@ def _phrase_of(words: _Words, k: int, m: int) -> int | None:
 def _between(text: str, words: _Words, cuts: list[int]) -> list[Clause]:
     """Return the stretches between the cuts, without the signs and conjunctions around them. A subject that
     stands alone before a relative clause is the head of what follows it."""
-    found: list[Clause] = []
+    stretches: list[Clause] = []
     head: Span | None = None
     for first, last in pairwise([0, *cuts, len(words)]):
         bounds = _trimmed(words, first, last)
@@ -340,18 +339,18 @@ def _between(text: str, words: _Words, cuts: list[int]) -> list[Clause]:
             continue
         start, end = words.spans[bounds[0]][0], words.spans[bounds[1] - 1][1]
         relative = last < len(words) and words.at(last) in _RELATIVE
-        if not found and head is None and relative and not any(words.verb[first:last]):
+        if not stretches and head is None and relative and not any(words.verb[first:last]):
             head = (start, end)
         else:
-            found.append(Clause(start, end, head))
-    if not found and head is not None:
-        found.append(Clause(*head))
-    return found
+            stretches.append(Clause(start, end, head))
+    if not stretches and head is not None:
+        stretches.append(Clause(*head))
+    return stretches
 
 
 def _trimmed(words: _Words, first: int, last: int) -> Span | None:
-    """Without commas, brackets and conjunctions at its ends; None where no word is left. Signs of an amount
-    stay: "5 \u20ac", "\u00b15", "C++"."""
+    """Strip commas, brackets and conjunctions from the ends; return None where no word is left. Signs of an
+    amount stay: "5 \u20ac", "\u00b15", "C++"."""
     while first < last and (words.at(first) in CONJUNCTIONS or not words.is_word(first)):
         if _is_of_amount(words.at(first), before=True) and words.at(first + 1)[:1].isdigit():
             break

@@ -38,7 +38,7 @@ SENTENCE, LEAD, NEIGHBOUR, PASSAGE = 0.7, 0.6, 0.4, 0.2
 OTHER_SLOT = 0.5
 """Weight of a value in the clause's sentence: a word there is said of all of its clauses, a value is not."""
 OF_NAME, OF_OTHER = 0.8, 0.3
-"""Weight of a name where a clause is said of it without naming it; at most, where it is said of another."""
+"""Weight of a name where it is the subject of a clause that does not have it; at most, where another is."""
 BARE = 0.9
 """Weight of a number without its unit: "38" below "price in euros"."""
 FAMILY = 0.8
@@ -119,10 +119,10 @@ class Comparer:
         ]
         self._words: dict[str, Presence] = {}
         self._of_values: dict[tuple[str, str], Presence] = {}
-        self._said: dict[str, Array] = {}
-        self.asked = [token.stem for token in tokens_of(question) if token.stem]
-        self.asked_values = find_values(question, self.around)
-        self.asked_names = tuple(value for value in self.asked_values if value.kind == "name")
+        self._subject_fits: dict[str, Array] = {}
+        self.question_stems = [token.stem for token in tokens_of(question) if token.stem]
+        self.question_values = find_values(question, self.around)
+        self.question_names = tuple(value for value in self.question_values if value.kind == "name")
 
     def compare(
         self, sentences: Iterable[Place], before: Sequence[Value] = (), last: Subject | None = None
@@ -130,68 +130,67 @@ class Comparer:
         """Return the slots of each sentence of a response that has a claim, in their order; `before` are the
         values before these sentences, and `last` is the subject of the clause before."""
         by_sentence = defaultdict[Place, list[Claim]](list)
-        for claim in claims_of(sentences, self.asked_values, last):
+        for claim in claims_of(sentences, self.question_values, last):
             by_sentence[claim.sentence].append(claim)
-        every, found = list(before), list[Slots]()
+        every, slots = list(before), list[Slots]()
         for claims in by_sentence.values() if self.evidence else ():
             every += [value for claim in claims for value in claim.values]
-            found.append(Slots(self, claims, tuple(every)))
-        return found
+            slots.append(Slots(self, claims, tuple(every)))
+        return slots
 
     def word(self, stem: str) -> Presence:
         """Return how much of a word the clauses have, or of one of its family."""
         if stem not in self._words:
             family = self._families.get(stem[:_LETTERS], ()) if len(stem) >= _LETTERS else ()
             exact = self.lookup.exact(dict.fromkeys(family, FAMILY) | {stem: 1.0})
-            found = self.lookup.spread(exact, self._shared, NEIGHBOUR, PASSAGE)
+            spread = self.lookup.spread(exact, self._shared, NEIGHBOUR, PASSAGE)
             if leading := self._leading.get(stem):
-                found = found.copy()
-                found[leading] = np.maximum(found[leading], LEAD)
-            self._words[stem] = Presence(exact, found, self._rarity(exact))
+                spread = spread.copy()
+                spread[leading] = np.maximum(spread[leading], LEAD)
+            self._words[stem] = Presence(exact, spread, self._rarity(exact))
         return self._words[stem]
 
     def value(self, value: Value) -> Presence:
-        """Return how much of a value the clauses have. A name is there too where the clause is said of it,
-        and no more than in the passage where it is said of another name."""
+        """Return how much of a value the clauses have. A name also counts where it is the clause's subject;
+        where another name is, it counts no more than in the passage."""
         key = value.kind, f"{value.text} {value.precision.bound} {value.noun}"
         if key not in self._of_values:
             exact = self._agreeing(value)
-            found = self.lookup.spread(exact, OTHER_SLOT, NEIGHBOUR, PASSAGE)
+            spread = self.lookup.spread(exact, OTHER_SLOT, NEIGHBOUR, PASSAGE)
             if value.kind == "name" and exact.any():
-                said = self.said_of([value]) == 1.0
-                other = (
-                    np.array([bool(entry.subject) for entry in self.evidence], bool) & ~said & (exact == 0)
-                )
-                found = np.where(said, np.maximum(found, OF_NAME), found)
-                found = np.where(other, np.minimum(found, OF_OTHER), found)
-            self._of_values[key] = Presence(exact, found, self._rarity(exact))
+                has_subject = np.array([bool(entry.subject) for entry in self.evidence], bool)
+                is_of_name = self.subject_fits([value]) == 1.0
+                is_of_other = has_subject & ~is_of_name & (exact == 0)
+                spread = np.where(is_of_name, np.maximum(spread, OF_NAME), spread)
+                spread = np.where(is_of_other, np.minimum(spread, OF_OTHER), spread)
+            self._of_values[key] = Presence(exact, spread, self._rarity(exact))
         return self._of_values[key]
 
     def _agreeing(self, value: Value) -> Array:
         """Return which clauses have a value that agrees: (clauses,)."""
-        found = np.zeros(len(self.evidence))
-        for other, number in self.values:
-            if agree(value, other):
-                found[number] = 1.0
-            elif not found[number] and _same_number(value, other):
-                found[number] = BARE
-        stems = () if value.kind != "name" or found.any() else stems_of(value.text)
+        agreeing = np.zeros(len(self.evidence))
+        for candidate, number in self.values:
+            if agree(value, candidate):
+                agreeing[number] = 1.0
+            elif not agreeing[number] and _same_number(value, candidate):
+                agreeing[number] = BARE
+        stems = () if value.kind != "name" or agreeing.any() else stems_of(value.text)
         if stems:  # "Riverside" in a sentence's first place
-            found = np.floor(np.minimum.reduce([self.word(stem).exact for stem in stems]))
-        return found
+            agreeing = np.floor(np.minimum.reduce([self.word(stem).exact for stem in stems]))
+        return agreeing
 
     def _rarity(self, exact: Array) -> float:
         return self.lookup.idf(self.lookup.having(exact > 0)) + _LEAST
 
     @cached_property
-    def asked_passages(self) -> Array:
-        """How much of the question's words passages have, of the best one: (passages,)."""
-        found = np.zeros(self.passages)
-        for stem in self.asked:
+    def question_scores(self) -> Array:
+        """How much of the question's words each passage has, as a share of the best: (passages,)."""
+        scores = np.zeros(self.passages)
+        for stem in self.question_stems:
             exact, _, rarity = self.word(stem)
             if exact.any():
-                found += rarity * self.by_passage(exact)
-        return np.asarray(found / max(float(found.max(initial=0.0)), 1e-9))
+                scores += rarity * self.by_passage(exact)
+        return np.asarray(scores / max(float(scores.max(initial=0.0)), 1e-9))
 
     @property
     def passages(self) -> int:
@@ -200,19 +199,20 @@ class Comparer:
 
     def by_passage(self, scores: Array) -> Array:
         """Return the highest score of the clauses of each passage: (passages,)."""
-        found = np.zeros(self.passages)
-        np.maximum.at(found, self.lookup.passages, scores)
-        return found
+        best = np.zeros(self.passages)
+        np.maximum.at(best, self.lookup.passages, scores)
+        return best
 
-    def said_of(self, names: Sequence[Value]) -> Array:
-        """Return 1 for clauses that are said of one of some names, half where only their passage is about it:
+    def subject_fits(self, names: Sequence[Value]) -> Array:
+        """Return 1 for clauses whose subject is among some names, half where only their passage is about one:
         (clauses,)."""
-        found = np.zeros(len(self.evidence))
+        fits = np.zeros(len(self.evidence))
         for name in names:
-            if name.text not in self._said:
-                self._said[name.text] = np.array([_fit_of_names([name], entry) for entry in self.evidence])
-            found = np.maximum(found, self._said[name.text])
-        return found
+            if name.text not in self._subject_fits:
+                each_fit = [_fit_of_names([name], entry) for entry in self.evidence]
+                self._subject_fits[name.text] = np.array(each_fit)
+            fits = np.maximum(fits, self._subject_fits[name.text])
+        return fits
 
 
 class Slots:
@@ -223,16 +223,14 @@ class Slots:
         self.comparer, self.claims, self.every = comparer, claims, every
         self.sentence = claims[0].sentence
         terms = [
-            *(
-                Term(item.start, item.end, k, "", item)
-                for k, claim in enumerate(claims)
-                for item in claim.values
-            ),
-            *(
-                Term(item.start, item.end, k, item.stem, None)
-                for k, claim in enumerate(claims)
-                for item in claim.tokens
-            ),
+            Term(value.start, value.end, k, "", value)
+            for k, claim in enumerate(claims)
+            for value in claim.values
+        ]
+        terms += [
+            Term(token.start, token.end, k, token.stem, None)
+            for k, claim in enumerate(claims)
+            for token in claim.tokens
         ]
         self.terms = sorted(terms, key=lambda term: term.start)
         present = [
@@ -243,28 +241,29 @@ class Slots:
         self.exact = np.array([presence.exact for presence in present]).reshape(shape)
         self.presences = np.array([presence.spread for presence in present]).reshape(shape)
         self.rarities = np.array([presence.rarity for presence in present])
-        self.known = np.asarray(self.exact.any(1))
+        self.in_passages = np.asarray(self.exact.any(1))
         self.context, self.context_weight = self._context()
 
     def _context(self) -> tuple[Array, float]:
-        """Return what clauses have of the subject that stands before, and of the question's words."""
+        """Return how much clauses have of the subject that stands before and of the question's words, and
+        the weight of these."""
         comparer = self.comparer
-        total, found = 0.0, np.zeros(len(comparer.evidence))
+        total, scores = 0.0, np.zeros(len(comparer.evidence))
         subject = self.claims[0].subject
         names = subject.names if subject.origin in ("before", "question") else ()
         inside = {term.stem for term in self.terms}
-        parts = [(SUBJECT, comparer.value(name)) for name in names]
-        parts += [(ASKED, comparer.word(stem)) for stem in comparer.asked if stem not in inside]
-        for weight, presence in parts:
+        weighted = [(SUBJECT, comparer.value(name)) for name in names]
+        weighted += [(ASKED, comparer.word(stem)) for stem in comparer.question_stems if stem not in inside]
+        for weight, presence in weighted:
             if presence.exact.any():
                 total += weight * presence.rarity
-                found += weight * presence.rarity * presence.spread
-        return found, total
+                scores += weight * presence.rarity * presence.spread
+        return scores, total
 
     def _fits(self, kernel: Array) -> Array:
         """Return how well clauses fit the slot of each term: (terms, clauses), 0 to 1. `kernel` (terms,
         terms) tells how much a term describes the slot of another."""
-        weights = kernel * (self.rarities * self.known)[None, :]
+        weights = kernel * (self.rarities * self.in_passages)[None, :]
         totals = weights.sum(1, keepdims=True) + self.context_weight + 1e-9
         return np.asarray((weights @ self.presences + self.context[None, :]) / totals)
 
@@ -306,19 +305,19 @@ class Slots:
         rivals = self._rivals(value, agreeing)
         home = int(np.argmax(self.around[k]))
         features = {
-            "known": float(self.known[k]),
+            "known": float(self.in_passages[k]),
             "agreeing": float(agreeing.sum()),
             "rivals": float(len(rivals)),
-            "asked": float(any(agree(value, other) for other in comparer.asked_values)),
+            "asked": float(any(agree(value, candidate) for candidate in comparer.question_values)),
             "written in digits": float(any(sign.isdigit() for sign in value.text)),
             "small": float(value.kind == "quantity" and not value.unit and abs(value.amount) <= 4),
             "has unit": float(bool(value.unit)),
-            "repeated": float(sum(agree(value, other) for other in self.every) - 1),
+            "repeated": float(sum(agree(value, candidate) for candidate in self.every) - 1),
             "rarity": float(self.rarities[k]),
             "words known": float(self._share_known(k)),
             "first": float(k == 0),
             "last": float(k == len(self.terms) - 1),
-            "values": float(sum(other.value is not None for other in self.terms)),
+            "values": float(sum(entry.value is not None for entry in self.terms)),
             "at home": float(agreeing[home]),
             "in home sentence": float(
                 agreeing[comparer.lookup.sentences == comparer.lookup.sentences[home]].any()
@@ -329,12 +328,12 @@ class Slots:
         }
         best: dict[str, int] = {}
         for name, fits in (("near", self.near[k]), ("around", self.around[k])):
-            own = int(np.argmax(np.where(agreeing, fits, -1.0)))
-            fit = float(fits[own]) if agreeing[own] else 0.0
-            best[name] = own
+            best_match = int(np.argmax(np.where(agreeing, fits, -1.0)))
+            fit = float(fits[best_match]) if agreeing[best_match] else 0.0
+            best[name] = best_match
             numbers = [number for _, number in rivals]
-            other = max(range(len(rivals)), key=lambda j: fits[numbers[j]], default=None)
-            against = float(fits[numbers[other]]) if other is not None else 0.0
+            best_rival = max(range(len(rivals)), key=lambda j: fits[numbers[j]], default=None)
+            against = float(fits[numbers[best_rival]]) if best_rival is not None else 0.0
             features |= {
                 f"{name} fit": fit,
                 f"{name} rival": against,
@@ -344,46 +343,46 @@ class Slots:
                 f"{name} rank": float((fits > fit + 1e-9).sum()),
             }
             if name == "near":
-                rival = rivals[other] if other is not None else None
-        own = best["near"]
+                rival = rivals[best_rival] if best_rival is not None else None
+        best_match = best["near"]
         features |= self._of_rivals(value, rivals, k)
-        features |= self._together(k, own if agreeing.any() else None, rival)
-        features |= self._subject_of("own", k, comparer.evidence[own] if agreeing.any() else None)
+        features |= self._together(k, best_match if agreeing.any() else None, rival)
+        features |= self._subject_of("own", k, comparer.evidence[best_match] if agreeing.any() else None)
         features |= self._subject_of("rival", k, comparer.evidence[rival[1]] if rival else None)
-        result = self._computed(value) if not agreeing.any() else False
-        features["computed"] = float(result)
+        is_computed = self._computed(value) if not agreeing.any() else False
+        features["computed"] = float(is_computed)
         shown = self._shown(value, rivals, k) if rival else None
-        return self._decided(term, value, features, own if agreeing.any() else None, shown)
+        return self._decided(term, value, features, best_match if agreeing.any() else None, shown)
 
     def _rivals(self, value: Value, agreeing: NDArray[np.bool_]) -> list[tuple[Value, int]]:
-        """Return values in the place of one, where their clause does not have it too."""
-        found = []
-        for other, number in self.comparer.values:  # of one value, a clause with it has no rival
-            if not agreeing[number] and comparable(value, other):
-                if value.kind == "name" and (value.unit == "code") != (other.unit == "code"):
+        """Return the values that could stand in the place of one, from clauses that do not have it too."""
+        rivals = []
+        for candidate, number in self.comparer.values:  # of one value, a clause with it has no rival
+            if not agreeing[number] and comparable(value, candidate):
+                if value.kind == "name" and (value.unit == "code") != (candidate.unit == "code"):
                     continue
-                found.append((other, number))
-                if len(found) == MOST:
+                rivals.append((candidate, number))
+                if len(rivals) == MOST:
                     break
-        return found
+        return rivals
 
     def _of_rivals(self, value: Value, rivals: Sequence[tuple[Value, int]], k: int) -> dict[str, float]:
-        """Return how well rivals fit that the response has nowhere, and those with the value's noun or
+        """Return how well the rivals fit that the response does not have, and those with the value's noun and
         unit."""
         near = self.near[k]
         unused, alike, narrow = 0.0, 0.0, 0.0
-        for other, number in rivals:
+        for rival, number in rivals:
             fit = float(near[number])
-            free, same = self._is_free(other), _are_alike(value, other)
+            free, same = self._is_free(rival), _are_alike(value, rival)
             unused = max(unused, fit if free else 0.0)
             alike = max(alike, fit if same else 0.0)
             narrow = max(narrow, fit if same and free else 0.0)
         agreeing = self.exact[k] > 0
-        own = float(near[agreeing].max()) if agreeing.any() else 0.0
+        best_fit = float(near[agreeing].max()) if agreeing.any() else 0.0
         return {
-            "unused rival": unused - own,
-            "alike rival": alike - own,
-            "unused alike rival": narrow - own,
+            "unused rival": unused - best_fit,
+            "alike rival": alike - best_fit,
+            "unused alike rival": narrow - best_fit,
             "unused alike": narrow,
         }
 
@@ -392,58 +391,58 @@ class Slots:
         the same unit and noun, and of a name one that shares a word ("Gull Island" for "Seal Island")."""
 
         def likeness(rival: tuple[Value, int]) -> float:
-            other, number = rival
-            shared = value.kind == "name" and bool(set(value.key) & set(other.key))
-            preferred = self._is_free(other) + 0.5 * _are_alike(value, other) + 0.5 * shared
+            candidate, number = rival
+            shared = value.kind == "name" and bool(set(value.key) & set(candidate.key))
+            preferred = self._is_free(candidate) + 0.5 * _are_alike(value, candidate) + 0.5 * shared
             return float(self.near[k][number]) + PREFERRED * preferred
 
         return max(rivals, key=likeness)
 
     def _is_free(self, value: Value) -> bool:
         """Say whether the response has a value nowhere."""
-        return not any(comparable(value, mine) and agree(mine, value) for mine in self.every)
+        return not any(comparable(value, entry) and agree(entry, value) for entry in self.every)
 
-    def _together(self, k: int, own: int | None, rival: tuple[Value, int] | None) -> dict[str, float]:
+    def _together(self, k: int, match: int | None, rival: tuple[Value, int] | None) -> dict[str, float]:
         """Return the share of the sentence's other values that stand in the sentence, and in the passage, of
-        the best agreeing place, and of the rival's."""
+        the best `match` and of the `rival`."""
         comparer = self.comparer
-        others = [
-            self.exact[other] > 0
-            for other, term in enumerate(self.terms)
-            if term.value is not None and other != k and self.known[other]
+        masks = [
+            self.exact[j] > 0
+            for j, term in enumerate(self.terms)
+            if term.value is not None and j != k and self.in_passages[j]
         ]
-        found: dict[str, float] = {}
-        for name, number in (("own", own), ("rival", rival[1] if rival else None)):
+        features: dict[str, float] = {}
+        for name, number in (("own", match), ("rival", rival[1] if rival else None)):
             share = passage = math.nan
-            if number is not None and others:
+            if number is not None and masks:
                 sentence = comparer.lookup.sentences == comparer.lookup.sentences[number]
                 of_passage = comparer.lookup.passages == comparer.lookup.passages[number]
-                share = sum(bool(other[sentence].any()) for other in others) / len(others)
-                passage = sum(bool(other[of_passage].any()) for other in others) / len(others)
-            found |= {f"together {name}": share, f"together in passage {name}": passage}
-        return found
+                share = sum(bool(mask[sentence].any()) for mask in masks) / len(masks)
+                passage = sum(bool(mask[of_passage].any()) for mask in masks) / len(masks)
+            features |= {f"together {name}": share, f"together in passage {name}": passage}
+        return features
 
     def _subject_of(self, name: str, k: int, entry: Evidence | None) -> dict[str, float]:
-        """Return whether a clause is said of what the claim of a term is said of, and the question asks for;
-        `name` tells it from others."""
+        """Return whether a clause has the subject of a term's claim, and that of the question; the features'
+        names end with `name`."""
         claim = self.claims[self.terms[k].clause]
-        names = tuple(other for other in claim.subject.names if other != self.terms[k].value)
-        asked = self.comparer.asked_names
+        names = tuple(value for value in claim.subject.names if value != self.terms[k].value)
+        question_names = self.comparer.question_names
         if entry is None:
             return dict.fromkeys(
-                (f"{part} {name}" for part in ("subject", "sibling", "asked", "away")), math.nan
+                (f"{feature} {name}" for feature in ("subject", "sibling", "asked", "away")), math.nan
             )
         subject = entry.subject
         return {
             f"subject {name}": _fit_of_names(names, entry),
-            f"sibling {name}": float(are_siblings(names or asked, subject or entry.about)),
-            f"asked {name}": _fit_of_names(asked, entry),
+            f"sibling {name}": float(are_siblings(names or question_names, subject or entry.about)),
+            f"asked {name}": _fit_of_names(question_names, entry),
             f"away {name}": float(bool(names and subject) and not share_name(names, subject)),
         }
 
     def _share_known(self, k: int) -> float:
         kernel = self._kernels[0][k]
-        return float((kernel * self.known).sum() / max(kernel.sum(), 1e-9))
+        return float((kernel * self.in_passages).sum() / max(kernel.sum(), 1e-9))
 
     def _computed(self, value: Value) -> bool:
         index, sentence = self.comparer.index, self.sentence
@@ -456,11 +455,11 @@ class Slots:
         term: Term,
         value: Value,
         features: dict[str, float],
-        own: int | None,
+        best: int | None,
         rival: tuple[Value, int] | None,
     ) -> Comparison:
         difference: Difference = ""
-        status: Status = "supported" if own is not None else "unsupported"
+        status: Status = "supported" if best is not None else "unsupported"
         entry, span, text = None, None, ""
         if features["computed"]:
             status = "computed"
@@ -472,11 +471,11 @@ class Slots:
                 rival[0].text,
             )
             difference = _difference(value)
-            if own is not None and features["away own"] == 1.0:
+            if best is not None and features["away own"] == 1.0:
                 difference = "subject"
-        elif own is not None:
-            entry = self.comparer.evidence[own]
-            match = next((other for other in entry.values if agree(value, other)), None)
+        elif best is not None:
+            entry = self.comparer.evidence[best]
+            match = next((candidate for candidate in entry.values if agree(value, candidate)), None)
             span = (match.start, match.end) if match else (entry.start, entry.end)
             text = match.text if match else entry.text
         passage = entry.passage if entry else None
@@ -486,27 +485,27 @@ class Slots:
 
     @cached_property
     def _behind(self) -> Array:
-        """How much better than the places that have a term others fit its slot: (terms,)."""
+        """How much better clauses without a term fit its slot than those that have it: (terms,)."""
         return np.asarray(self.near.max(1) - (self.near * (self.exact > 0)).max(1))
 
     def clauses(self) -> dict[str, float]:
-        """Return of the sentence's words and clauses how many the passages lack, how far the words stand from
-        their slots, and how far apart the clauses' best places are."""
+        """Return how many of the sentence's words the passages lack, how far the words stand from their
+        slots, and how far apart the clauses' best places are."""
         plain = np.array([term.value is None for term in self.terms], bool)
-        known = plain & self.known
-        near = np.sort(self._behind[known])[::-1] if len(self.terms) else np.zeros(0)
+        present = plain & self.in_passages
+        near = np.sort(self._behind[present])[::-1] if len(self.terms) else np.zeros(0)
         weights = self.rarities * plain
         numbers = np.array([term.clause for term in self.terms])
         gaps = []
         for number in set(numbers.tolist()):
-            inside = (numbers == number) & self.known
-            rest = (numbers != number) & self.known
+            inside = (numbers == number) & self.in_passages
+            rest = (numbers != number) & self.in_passages
             if inside.any() and rest.any():
                 here, there = (self._fits(chosen[None, :].astype(float))[0] for chosen in (inside, rest))
                 gaps.append(float(here.max() - here[int(np.argmax(there))]))
         return {
             "words": float(plain.sum()),
-            "words missing": float((weights * ~self.known).sum() / max(float(weights.sum()), 1e-9)),
+            "words missing": float((weights * ~self.in_passages).sum() / max(float(weights.sum()), 1e-9)),
             "words behind": float(near[0]) if len(near) else 0.0,
             "words behind, second": float(near[1]) if len(near) > 1 else 0.0,
             "words behind, mean": float(near.mean()) if len(near) else 0.0,
@@ -514,23 +513,24 @@ class Slots:
             "clauses apart": max(gaps, default=0.0),
         }
 
-    def subject(self, others: Sequence[Array] = ()) -> dict[str, float]:
+    def subject(self, earlier: Sequence[Array] = ()) -> dict[str, float]:
         """Return of what the passages say the sentence: whether that is the claim's subject and what the
-        question asks for, and whether others of the response, by the `passages` of each, rest on the same
-        passage."""
+        question asks for, and whether the sentences before, by the `passages` of each (`earlier`), rest on
+        the same passage."""
         comparer = self.comparer
         scores = self.wide
         best = int(np.argmax(scores))
         entry = comparer.evidence[best]
         names = tuple({id(name): name for claim in self.claims for name in claim.subject.names}.values())
-        asked, passages = comparer.asked_names, comparer.by_passage(scores)
-        fits, of_asked = comparer.said_of(names), comparer.said_of(asked)
+        question_names, passages = comparer.question_names, comparer.by_passage(scores)
+        fits, question_fits = comparer.subject_fits(names), comparer.subject_fits(question_names)
         bare = self._bare
         home = int(np.argmax(bare)) if len(bare) else 0
-        question = comparer.asked_passages
-        share = np.mean(others, axis=0) if others else question
+        home_entry = comparer.evidence[home]
+        question = comparer.question_scores
+        share = np.mean(earlier, axis=0) if earlier else question
         at_best, at_home = comparer.lookup.passages[best], comparer.lookup.passages[home]
-        found = {
+        features = {
             "best": float(scores[best]),
             "best elsewhere": float(np.delete(passages, at_best).max()) if len(passages) > 1 else 0.0,
             "bare best": float(bare[home]),
@@ -538,18 +538,15 @@ class Slots:
             "names unknown": float(sum(not comparer.value(name).exact.any() for name in names)),
             "subject at best": _fit_of_names(names, entry),
             "subject at home": float(fits[home]),
-            "asked at best": _fit_of_names(asked, entry),
-            "asked at home": float(of_asked[home]),
+            "asked at best": _fit_of_names(question_names, entry),
+            "asked at home": float(question_fits[home]),
             "home of subject behind": float(bare.max() - (bare * (fits > 0.5)).max()),
-            "home of asked behind": float(bare.max() - (bare * (of_asked > 0.5)).max()),
+            "home of asked behind": float(bare.max() - (bare * (question_fits > 0.5)).max()),
             "any of subject": float((fits > 0.5).mean()),
-            "any of asked": float((of_asked > 0.5).mean()),
-            "siblings": float(are_siblings(names or asked, comparer.evidence[home].subject)),
-            "siblings about": float(are_siblings(names or asked, comparer.evidence[home].about)),
-            "away": float(
-                bool(names and comparer.evidence[home].subject)
-                and not share_name(names, comparer.evidence[home].subject)
-            ),
+            "any of asked": float((question_fits > 0.5).mean()),
+            "siblings": float(are_siblings(names or question_names, home_entry.subject)),
+            "siblings about": float(are_siblings(names or question_names, home_entry.about)),
+            "away": float(bool(names and home_entry.subject) and not share_name(names, home_entry.subject)),
             "question at best": float(question[at_best]),
             "question at home": float(question[at_home]),
             "question behind": float(question.max() - question[at_home]),
@@ -559,12 +556,12 @@ class Slots:
             "origin question": float(self.claims[0].subject.origin == "question"),
             "origin before": float(self.claims[0].subject.origin == "before"),
         }
-        inside = names_in(comparer.evidence[home].values)
-        mine = tuple(value for value in self.every if value.kind == "name") + names + asked
-        found["names of home left out"] = float(sum(not share_name([name], mine) for name in inside))
-        subject = comparer.evidence[home].subject
-        found["subject of home is unknown"] = float(bool(subject) and not share_name(subject, mine))
-        return found
+        mine = tuple(value for value in self.every if value.kind == "name") + names + question_names
+        left_out = [name for name in names_in(home_entry.values) if not share_name([name], mine)]
+        features["names of home left out"] = float(len(left_out))
+        is_unknown = bool(home_entry.subject) and not share_name(home_entry.subject, mine)
+        features["subject of home is unknown"] = float(is_unknown)
+        return features
 
     @property
     def home(self) -> Evidence | None:
@@ -575,7 +572,7 @@ class Slots:
     def _bare(self) -> Array:
         """How much of the sentence clauses say, without its subject and the question: (clauses,)."""
         keep = np.array([not _is_name(term) for term in self.terms], bool)
-        weights = self.rarities * self.known * (keep if (keep & self.known).any() else 1)
+        weights = self.rarities * self.in_passages * (keep if (keep & self.in_passages).any() else 1)
         return (
             np.asarray(weights @ self.presences / (weights.sum() + 1e-9))
             if len(weights)
@@ -584,9 +581,9 @@ class Slots:
 
     @cached_property
     def passages(self) -> Array:
-        """How much of the sentence passages say, of the best one: (passages,)."""
-        found = self.comparer.by_passage(self.wide)
-        return np.asarray(found / max(float(found.max()), 1e-9))
+        """How much of the sentence each passage says, as a share of the best: (passages,)."""
+        scores = self.comparer.by_passage(self.wide)
+        return np.asarray(scores / max(float(scores.max()), 1e-9))
 
 
 def _is_name(term: Term) -> bool:
@@ -594,23 +591,24 @@ def _is_name(term: Term) -> bool:
 
 
 def _fit_of_names(names: Sequence[Value], entry: Evidence) -> float:
-    """Return 1 where a clause is said of one of some names, half where only its passage is."""
+    """Return 1 where the subject of a clause is among some names, half where its passage is about one."""
     if share_name(names, entry.subject):
         return 1.0
     return 0.5 if share_name(names, entry.about) else 0.0
 
 
-def _same_number(value: Value, other: Value) -> bool:
+def _same_number(first: Value, second: Value) -> bool:
     """Say whether two quantities have the same number, and only one of them a unit."""
-    if value.kind != "quantity" or other.kind != "quantity" or bool(value.unit) == bool(other.unit):
+    if first.kind != "quantity" or second.kind != "quantity" or bool(first.unit) == bool(second.unit):
         return False
-    return "" in (value.unit + value.noun, other.unit + other.noun) and number_of(value) == number_of(other)
+    is_bare = "" in (first.unit + first.noun, second.unit + second.noun)
+    return is_bare and number_of(first) == number_of(second)
 
 
-def _are_alike(value: Value, other: Value) -> bool:
+def _are_alike(first: Value, second: Value) -> bool:
     """Say whether values have the same unit and noun, and names as many words."""
-    same = other.unit == value.unit and _last_noun(other) == _last_noun(value)
-    return same and (value.kind != "name" or len(value.key) == len(other.key))
+    same = second.unit == first.unit and _last_noun(second) == _last_noun(first)
+    return same and (first.kind != "name" or len(first.key) == len(second.key))
 
 
 def _last_noun(value: Value) -> list[str]:

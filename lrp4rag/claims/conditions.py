@@ -124,7 +124,7 @@ def kinds(patterns: Mapping[str, re.Pattern[str]], text: str, start: int, end: i
 def restrictions(text: str, start: int, end: int) -> tuple[Restriction, ...]:
     """Return the conditions in the characters `start` to `end` of a text; each ends with its clause, or where
     the next begins."""
-    found = []
+    result = []
     signs = list(_BEGINNING.finditer(text, start, end))
     borders = [match.start() for match in _ENDING.finditer(text, start, end)]
     for sign, following in zip(signs, [*(match.start() for match in signs[1:]), end], strict=False):
@@ -132,8 +132,8 @@ def restrictions(text: str, start: int, end: int) -> tuple[Restriction, ...]:
         inner = list(signed_clauses(text, sign.end(), last))
         if words := tuple(word for clause in inner for word in clause.content):
             denied = math.prod(clause.sign for clause in inner) < 0
-            found.append(Restriction(sign.start(), last, str(sign.lastgroup), words, denied))
-    return tuple(found)
+            result.append(Restriction(sign.start(), last, str(sign.lastgroup), words, denied))
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +159,18 @@ class Statement:
 
 def statements(text: str) -> list[Statement]:
     """Return the main clauses of a sentence with their conditions, in its order."""
-    found: list[Statement] = []
+    result: list[Statement] = []
     for start, end in _main_clauses(text):
         spans = list(_conditions(text, start, end))
         core = _without(text, start, end, spans)
-        if found and not content_words(core):  # no statement of its own: a condition of the one before
-            last = found.pop()
+        if result and not content_words(core):  # no statement of its own: a condition of the one before
+            last = result.pop()
             condition = Condition(start, end, last.core)
-            found.append(Statement(last.start, end, last.core, (*last.conditions, condition)))
+            result.append(Statement(last.start, end, last.core, (*last.conditions, condition)))
         else:
             conditions = (Condition(a, b, _before(text, start, a) or core) for a, b in spans)
-            found.append(Statement(start, end, core, tuple(conditions)))
-    return found
+            result.append(Statement(start, end, core, tuple(conditions)))
+    return result
 
 
 def grants(text: str) -> bool:

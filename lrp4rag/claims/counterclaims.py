@@ -86,23 +86,23 @@ class CounterClaim:
 def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[CounterClaim]:
     """Return what a sentence of a text would be if it said what the passages say, each wording once; those
     of the surest of each kind."""
-    found: dict[str, CounterClaim] = {}
-    own = text[sentence.start : sentence.end]
+    claims: dict[str, CounterClaim] = {}
+    text_before = text[sentence.start : sentence.end]
     place = Place(0, sentence.start, sentence.end, text)
     for opposite in itertools.islice(opposites(passages.index, place), MOST):
-        words = _with_theirs(own, sentence.start, opposite, passages.texts)
-        if words != own:
-            found[words] = CounterClaim(words, opposite, kind="opposite")
+        words = _with_theirs(text_before, sentence.start, opposite, passages.texts)
+        if words != text_before:
+            claims[words] = CounterClaim(words, opposite, kind="opposite")
     for words, counter in _denials(text, passages.texts, sentence).items():
-        if counter.is_said or words not in found:
-            found[words] = counter
+        if counter.is_said or words not in claims:
+            claims[words] = counter
     for exchange in itertools.islice(exchanges(passages, place), MOST):
-        words = _with_theirs(own, sentence.start, exchange, passages.texts)
-        found.setdefault(words, CounterClaim(words, exchange, kind="exchange"))
+        words = _with_theirs(text_before, sentence.start, exchange, passages.texts)
+        claims.setdefault(words, CounterClaim(words, exchange, kind="exchange"))
     for addition in itertools.islice(additions(passages.index, place), MOST):
-        words = without(own, addition.start - sentence.start, addition.end - sentence.start)
-        found.setdefault(words, CounterClaim(words, addition, kind="addition"))
-    return list(found.values())
+        words = without(text_before, addition.start - sentence.start, addition.end - sentence.start)
+        claims.setdefault(words, CounterClaim(words, addition, kind="addition"))
+    return list(claims.values())
 
 
 def _with_theirs(own: str, here: int, other: Counterpart, passages: Sequence[str]) -> str:

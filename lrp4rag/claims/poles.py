@@ -159,7 +159,7 @@ class Pole:
 def poles(text: str, start: int = 0, end: int | None = None) -> tuple[Pole, ...]:
     """Return the poles that the characters `start` to `end` of a text name, turned round where denied."""
     end = len(text) if end is None else end
-    found = []
+    result = []
     for name, patterns in _PATTERNS.items():
         for sign, pattern in zip((1, -1), patterns, strict=True):
             for match in pattern.finditer(text, start, end):
@@ -167,5 +167,5 @@ def poles(text: str, start: int = 0, end: int | None = None) -> tuple[Pole, ...]
                     _DENIED.search(text[max(match.start() - _BEFORE, start) : match.start()])
                     or _DENIED_BEHIND.match(text, match.end())
                 )
-                found.append(Pole(*match.span(), name, -sign if denied else sign))
-    return tuple(found)
+                result.append(Pole(*match.span(), name, -sign if denied else sign))
+    return tuple(result)
