@@ -1,4 +1,4 @@
-"""Conditions, "unless …", "subject to …", "within 30 days …": their kinds, and what they are of."""
+"""Conditions, "unless …", "subject to …", "within 30 days …": their kinds, and what they belong to."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TIMES = (
     r"(?! (?:few |other |second |single )?(?:years?|months?|weeks?|days?|hours?|minutes?|mornings?|evenings?"
     r"|nights?|times?|round|over|in all|of (?:them|these|which))\b)"
 )
-"""Behind "every": a rate or a time, which widens nothing."""
+"""Words behind "every" that make a rate or a time of it, which widens nothing."""
 _WIDENING = {
     "even": "even (?:if|when|though|without|after|before|for|on|in|to|at)|whether or not|regardless"
     "|no matter|whatever|however (?:old|long|much|many|far|big|large|late|small|high)|irrespective"
@@ -124,7 +124,7 @@ def kinds(patterns: Mapping[str, re.Pattern[str]], text: str, start: int, end: i
 def restrictions(text: str, start: int, end: int) -> tuple[Restriction, ...]:
     """Return the conditions in the characters `start` to `end` of a text; each ends with its clause, or where
     the next begins."""
-    result = []
+    conditions = []
     signs = list(_BEGINNING.finditer(text, start, end))
     borders = [match.start() for match in _ENDING.finditer(text, start, end)]
     for sign, following in zip(signs, [*(match.start() for match in signs[1:]), end], strict=False):
@@ -132,8 +132,8 @@ def restrictions(text: str, start: int, end: int) -> tuple[Restriction, ...]:
         inner = list(signed_clauses(text, sign.end(), last))
         if words := tuple(word for clause in inner for word in clause.content):
             denied = math.prod(clause.sign for clause in inner) < 0
-            result.append(Restriction(sign.start(), last, str(sign.lastgroup), words, denied))
-    return tuple(result)
+            conditions.append(Restriction(sign.start(), last, str(sign.lastgroup), words, denied))
+    return tuple(conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +159,18 @@ class Statement:
 
 def statements(text: str) -> list[Statement]:
     """Return the main clauses of a sentence with their conditions, in its order."""
-    result: list[Statement] = []
+    clauses: list[Statement] = []
     for start, end in _main_clauses(text):
         spans = list(_conditions(text, start, end))
         core = _without(text, start, end, spans)
-        if result and not content_words(core):  # no statement of its own: a condition of the one before
-            last = result.pop()
+        if clauses and not content_words(core):  # no statement of its own: a condition of the one before
+            last = clauses.pop()
             condition = Condition(start, end, last.core)
-            result.append(Statement(last.start, end, last.core, (*last.conditions, condition)))
+            clauses.append(Statement(last.start, end, last.core, (*last.conditions, condition)))
         else:
             conditions = (Condition(a, b, _before(text, start, a) or core) for a, b in spans)
-            result.append(Statement(start, end, core, tuple(conditions)))
-    return result
+            clauses.append(Statement(start, end, core, tuple(conditions)))
+    return clauses
 
 
 def grants(text: str) -> bool:
@@ -224,7 +224,8 @@ def _is_verb(word: str) -> bool:
 
 
 def _close(text: str, start: int, begin: int, end: int) -> int:
-    """Where a condition ends: at the end of its clause; one that opens it, or stands inside, at a comma."""
+    """Return where a condition ends: at the end of its clause, or at a comma if it opens the clause or a verb
+    follows the comma."""
     opens = not text[start:begin].strip()
     for match in re.compile(r",\s+([\w'\u2019-]+)").finditer(text, begin, end):
         if opens or match[1].lower() in FINITE:

@@ -32,7 +32,7 @@ MOST = 2
 FEWEST = 3
 """Words with content that a clause has at least of which it is enough that the passages say its opposite."""
 _NOT_IN_PLACE = word_set("only every each all any both no none not nothing nobody")
-"""What these deny depends on more than the word in whose place they would be put."""
+"""Words whose meaning depends on more than the word in whose place they would be put."""
 _AUXILIARY = (
     r"\b(?:is|are|was|were|has|have|had|may|must|can|will|shall|should|would|could|might|do|does|did)\b"
 )
@@ -41,7 +41,7 @@ _FORBIDDEN = re.compile(
     r"\b(?:(?:must|may)(?: not|n['\u2019]t)|cannot|can['\u2019]t|forbidden|prohibited|allowed|permitted)\b",
     re.IGNORECASE,
 )
-"""What a passage says of what must not be done, where others say what need not be."""
+"""Words by which a passage says what must not be done; without them it need not be done."""
 NEAR = 60
 """Characters of a passage around a denied word in which it may say so."""
 _DENIALS: tuple[tuple[str, str], ...] = (
@@ -65,17 +65,18 @@ _LIMIT = re.compile(
     r"|fewer|longer|shorter|later|earlier|older|younger|heavier|lighter|higher|lower)\b",
     re.IGNORECASE,
 )
-"""What denies nothing: "must not exceed" is a maximum."""
+"""Denials that deny nothing: "must not exceed" is a maximum."""
 _PARTICLE = re.compile(r"(?P<yes>yes)\b|no(?=[,.:;!])\b", re.IGNORECASE)
 """The answer to the question in short, before the sentence that gives it in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterClaim:
-    """A sentence in other `words`: as the place of the passages has it that `denial` names. It `is_said`
+    """A sentence in other `words`: as the passages have it at the place that `denial` names. It `is_said`
     where a clause of theirs has all words of the clause that was turned, denied as they are there, and none
-    has those of the sentence. It is made of a "denial", of an "opposite" phrase (`claims.opposites`), of the
-    words in place of others (`claims.exchanges`), or without an "addition" (`claims.additions`)."""
+    has them denied as the sentence does. Its `kind` tells how it comes about: by a "denial", by an "opposite"
+    phrase (`claims.opposites`), by an "exchange" of words (`claims.exchanges`), or without an "addition"
+    (`claims.additions`)."""
 
     words: str
     denial: Counterpart
@@ -84,61 +85,63 @@ class CounterClaim:
 
 
 def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[CounterClaim]:
-    """Return what a sentence of a text would be if it said what the passages say, each wording once; those
-    of the surest of each kind."""
+    """Return the wordings that a sentence of a text would have if it said what the passages say, each once:
+    the surest of each kind."""
     claims: dict[str, CounterClaim] = {}
-    text_before = text[sentence.start : sentence.end]
+    wording = text[sentence.start : sentence.end]
     place = Place(0, sentence.start, sentence.end, text)
     for opposite in itertools.islice(opposites(passages.index, place), MOST):
-        words = _with_theirs(text_before, sentence.start, opposite, passages.texts)
-        if words != text_before:
+        words = _with_theirs(wording, sentence.start, opposite, passages.texts)
+        if words != wording:
             claims[words] = CounterClaim(words, opposite, kind="opposite")
     for words, counter in _denials(text, passages.texts, sentence).items():
         if counter.is_said or words not in claims:
             claims[words] = counter
     for exchange in itertools.islice(exchanges(passages, place), MOST):
-        words = _with_theirs(text_before, sentence.start, exchange, passages.texts)
+        words = _with_theirs(wording, sentence.start, exchange, passages.texts)
         claims.setdefault(words, CounterClaim(words, exchange, kind="exchange"))
     for addition in itertools.islice(additions(passages.index, place), MOST):
-        words = without(text_before, addition.start - sentence.start, addition.end - sentence.start)
+        words = without(wording, addition.start - sentence.start, addition.end - sentence.start)
         claims.setdefault(words, CounterClaim(words, addition, kind="addition"))
     return list(claims.values())
 
 
-def _with_theirs(own: str, here: int, other: Counterpart, passages: Sequence[str]) -> str:
+def _with_theirs(wording: str, here: int, counterpart: Counterpart, passages: Sequence[str]) -> str:
     """Return a sentence that begins at character `here` with a passage's words in the place of some."""
-    start, end = other.start - here, other.end - here
-    instead = passages[other.passage][other.passage_start : other.passage_end]
-    return own[:start] + _as(own[start:end], instead) + own[end:]
+    start, end = counterpart.start - here, counterpart.end - here
+    instead = passages[counterpart.passage][counterpart.passage_start : counterpart.passage_end]
+    return wording[:start] + _as(wording[start:end], instead) + wording[end:]
 
 
 def _denials(text: str, passages: Sequence[str], sentence: Compared) -> dict[str, CounterClaim]:
     """Return the counter-claims of the surest denials, by their words."""
-    found: dict[str, CounterClaim] = {}
-    own = text[sentence.start : sentence.end]
-    limits = [one.span() for one in _LIMIT.finditer(text, sentence.start, sentence.end)]
+    claims: dict[str, CounterClaim] = {}
+    wording = text[sentence.start : sentence.end]
+    limits = [match.span() for match in _LIMIT.finditer(text, sentence.start, sentence.end)]
     for denial in sentence.denials:
         if any(start <= denial.start < end for start, end in limits):
             continue
-        if denial.weight < LEAST or len(found) == MOST:
+        if denial.weight < LEAST or len(claims) == MOST:
             break
         turned = _turned(text, passages, sentence, denial)
-        if turned is not None and turned[0] != own:
+        if turned is not None and turned[0] != wording:
             words, by_sign = turned
-            found.setdefault(words, CounterClaim(words, denial, by_sign and _is_said(own, words, passages)))
-    return found
+            is_said = by_sign and _is_said(wording, words, passages)
+            claims.setdefault(words, CounterClaim(words, denial, is_said))
+    return claims
 
 
-def _is_said(own: str, words: str, passages: Sequence[str]) -> bool:
-    """Say whether a clause of the passages has the words of the clause of `words` that a sentence does not
-    have so, in their order and denied as they are there, and none has them denied otherwise."""
-    kept = _signed(own)
-    turned = [one for one in _signed(words) if len(one.words) >= FEWEST and one not in kept]
-    said = [one for passage in passages for one in _signed(passage)] if turned else []
+def _is_said(wording: str, words: str, passages: Sequence[str]) -> bool:
+    """Say whether a clause of the passages has all words of a turned clause of the sentence `words`, in their
+    order and denied as they are there, and no clause has them denied otherwise. Clauses of the sentence's own
+    `wording` are not turned."""
+    clauses = _signed(wording)
+    turned = [clause for clause in _signed(words) if len(clause.words) >= FEWEST and clause not in clauses]
+    candidates = [clause for passage in passages for clause in _signed(passage)] if turned else []
     for clause in turned:
-        if any(one.has(clause) for one in said):
+        if any(candidate.has(clause) for candidate in candidates):
             otherwise = {(word, -sign) for word, sign in clause.words}
-            return not any(otherwise <= set(one.words) for one in said)
+            return not any(otherwise <= set(candidate.words) for candidate in candidates)
     return False
 
 
@@ -150,11 +153,11 @@ class _Signed:
     words: tuple[tuple[str, int], ...]
     has_not: bool
 
-    def has(self, other: _Signed) -> bool:
-        """Say whether it has the other one's words without others between them."""
-        last = len(self.words) - len(other.words)
-        runs = (self.words[k : k + len(other.words)] for k in range(last + 1))
-        return self.has_not == other.has_not and other.words in runs
+    def has(self, clause: _Signed) -> bool:
+        """Say whether it has the words of another clause without others between them."""
+        last = len(self.words) - len(clause.words)
+        runs = (self.words[k : k + len(clause.words)] for k in range(last + 1))
+        return self.has_not == clause.has_not and clause.words in runs
 
 
 @lru_cache(maxsize=256)
@@ -174,15 +177,15 @@ def _turned(
 ) -> tuple[str, bool] | None:
     """Return the sentence with the denied word's clause turned (True), or with the passage's word in its
     place (False); None where neither can be."""
-    own = text[denial.start : denial.end]
-    other = passages[denial.passage][denial.passage_start : denial.passage_end]
+    words = text[denial.start : denial.end]
+    passage_words = passages[denial.passage][denial.passage_start : denial.passage_end]
     start, end, turned = denial.start, denial.end, None
-    first, second = own.lower(), other.lower()
+    first, second = words.lower(), passage_words.lower()
     same = stem(first) == stem(second) or relation(base(first), base(second)) in ("same", "synonym")
     by_sign = same or re.fullmatch(f"{_DUTY}|{_AUXILIARY}", first) is not None
     if not by_sign:
         if not {first, second} & _NOT_IN_PLACE:
-            turned = _as(own, other)
+            turned = _as(words, passage_words)
     else:
         for clause in signed_clauses(text, sentence.start, sentence.end):
             if clause.start <= denial.start < clause.end and not _LIMIT.search(
@@ -194,15 +197,15 @@ def _turned(
                 turned = _with_other_sign(text[start:end], denial.start - start, is_forbidden)
     if turned is None:
         return None
-    whole = text[sentence.start : start] + turned + text[end : sentence.end]
-    if particle := _PARTICLE.match(whole):
-        whole = _as(particle[0], "no" if particle["yes"] else "yes") + whole[particle.end() :]
-    return whole, by_sign
+    wording = text[sentence.start : start] + turned + text[end : sentence.end]
+    if particle := _PARTICLE.match(wording):
+        wording = _as(particle[0], "no" if particle["yes"] else "yes") + wording[particle.end() :]
+    return wording, by_sign
 
 
-def _as(own: str, other: str) -> str:
-    """Return another word with a capital where the own one has it."""
-    return other[:1].upper() + other[1:] if own[:1].isupper() else other
+def _as(like: str, text: str) -> str:
+    """Return a text with a capital where `like` has one."""
+    return text[:1].upper() + text[1:] if like[:1].isupper() else text
 
 
 def _with_other_sign(clause: str, at: int, is_forbidden: bool) -> str | None:
@@ -216,14 +219,14 @@ def _with_other_sign(clause: str, at: int, is_forbidden: bool) -> str | None:
     begin = particle.end() if (particle := _PARTICLE.match(clause)) else 0
     denials = dict[int, tuple[int, str]]()
     for pattern, instead in _DENIALS:
-        for found in re.compile(pattern, re.IGNORECASE).finditer(clause, begin):
-            if not any(start < found.end() and found.start() < end for start, (end, _) in denials.items()):
-                denials[found.start()] = found.end(), _as(found[0], found.expand(instead))
+        for match in re.compile(pattern, re.IGNORECASE).finditer(clause, begin):
+            if not any(start < match.end() and match.start() < end for start, (end, _) in denials.items()):
+                denials[match.start()] = match.end(), _as(match[0], match.expand(instead))
     if (start := nearest([*denials])) is not None:
         end, plain = denials[start]
         return clause[:start] + plain + clause[end:]
     auxiliaries = {
-        one.start(): one.end() for one in re.finditer(f"{_DUTY}|{_AUXILIARY}", clause, re.IGNORECASE)
+        match.start(): match.end() for match in re.finditer(f"{_DUTY}|{_AUXILIARY}", clause, re.IGNORECASE)
     }
     if (start := nearest([*auxiliaries])) is not None:
         end = auxiliaries[start]

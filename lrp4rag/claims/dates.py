@@ -10,7 +10,7 @@ from lrp4rag.claims.value import WEEKEND, WORKDAYS, Value, without_overlaps
 from lrp4rag.claims.written import SMALL_NUMBERS
 
 _MONTHS = "january february march april may june july august september october november december"
-MONTHS = {part: k for k, name in enumerate(_MONTHS.split(), 1) for part in (name, name[:3])}
+MONTHS = {form: k for k, name in enumerate(_MONTHS.split(), 1) for form in (name, name[:3])}
 """The number of a month by its name or abbreviation, in small letters."""
 MONTHS["sept"] = 9
 
@@ -118,10 +118,10 @@ def _minutes(match: re.Match[str]) -> tuple[int, ...]:
     minute = int(match["minute"] or match["minute2"] or 0)
     if match["past"]:
         minute = _WAYS[match["past"].lower()] * (1 if match["way"].lower() == "past" else -1)
-    half, part = (match["half"] or match["half2"] or "").lower(), (match["part"] or "").lower()
-    if part in ("afternoon", "evening") or (part == "night" and hour % 12 >= 6):
+    half, day_part = (match["half"] or match["half2"] or "").lower(), (match["part"] or "").lower()
+    if day_part in ("afternoon", "evening") or (day_part == "night" and hour % 12 >= 6):
         half = half or "p"
-    elif part in ("morning", "night"):
+    elif day_part in ("morning", "night"):
         half = half or "a"
     is_certain = bool(half) or hour > 12 or bool(match["hour2"])
     if half:
@@ -142,7 +142,7 @@ def _dates(text: str) -> Iterator[Value]:
     for pattern in _DATES:
         for match in pattern.finditer(text):
             key = _key(match.groupdict())
-            if any(part is not None for part in key):
+            if any(number is not None for number in key):
                 yield Value("date", *match.span(), match[0], unit="decade" * match[0].endswith("0s"), key=key)
     yield from _spans_of_years(text)
     for match in _HOLIDAY.finditer(text):
@@ -151,15 +151,15 @@ def _dates(text: str) -> Iterator[Value]:
     for match in _WEEKDAY.finditer(text):
         yield _weekday(text, *match.span())
     for match in _PART_OF_WEEK.finditer(text):
-        part = WEEKEND if match["end"] else WORKDAYS
-        yield Value("date", *match.span(), match[0], unit="weekday", key=(None, None, None, part))
+        days = WEEKEND if match["end"] else WORKDAYS
+        yield Value("date", *match.span(), match[0], unit="weekday", key=(None, None, None, days))
     for several in _SHORT_WEEKDAYS.finditer(text):
         for match in re.finditer(_SHORT_DAY, several[0]):
             yield _weekday(text, several.start() + match.start(), several.start() + match.end())
 
 
 def _spans_of_years(text: str) -> Iterator[Value]:
-    """Decades ("the nineties", "the '90s") and centuries by their first year, and quarters of a year."""
+    """Find decades ("the nineties", "the '90s") and centuries by their first year, and quarters of a year."""
     for match in _DECADE.finditer(text):
         tens = _DECADES[match["word"].lower()] if match["word"] else int(match["tens"]) * 10
         year = (1900 if tens > 20 else 2000) + tens
@@ -172,13 +172,7 @@ def _spans_of_years(text: str) -> Iterator[Value]:
         yield Value("date", *match.span(), match[0], unit="century", key=(year, None, None, None))
     for match in _QUARTER.finditer(text):
         number = int(match["number"] or number_of_ordinal(match["word"]) or 0)
-        yield Value(
-            "date",
-            *match.span(),
-            match[0],
-            unit="quarter",
-            key=(None, number, None, None),
-        )
+        yield Value("date", *match.span(), match[0], unit="quarter", key=(None, number, None, None))
 
 
 def _weekday(text: str, start: int, end: int) -> Value:
@@ -187,7 +181,7 @@ def _weekday(text: str, start: int, end: int) -> Value:
 
 
 def _key(groups: dict[str, str | None]) -> tuple[int | None, int | None, int | None, None]:
-    year, month, day = (groups.get(part) for part in ("year", "month", "day"))
+    year, month, day = (groups.get(name) for name in ("year", "month", "day"))
     if groups.get("first"):
         day, month = _in_order(groups["first"] or "", groups["second"] or "")
     return (int(year) if year else None, _month(month or groups.get("may")), int(day) if day else None, None)
@@ -200,7 +194,7 @@ def _month(written: str | None) -> int | None:
 
 
 def _in_order(first: str, second: str) -> tuple[str | None, str | None]:
-    """Day and month of "13/9/2021" or "9/13/2021"; neither where both could be meant."""
+    """Return the day and month of "13/9/2021" or "9/13/2021"; neither where both could be meant."""
     if 12 < int(first) <= 31 and 1 <= int(second) <= 12:
         return first, second
     if 12 < int(second) <= 31 and 1 <= int(first) <= 12:

@@ -24,8 +24,9 @@ class Evidence:
 
     `place` is the number of its sentence over all passages. `values` have the passage's offsets. `stems` are
     those of its words, and `lead` those of what it continues: the heading, the sentence that it points back
-    to, or the heads of a cell's row and column. `subject` are the names that it is said of: its own, or those
-    of its row, of its lead, or of its passage's title or beginning; `about` are the last of these.
+    to, or the heads of a cell's row and column. `subject` are the names that it is said of: its own names, or
+    those of its row, of its lead, or of its passage's title or beginning; `about` are the names of the title
+    or beginning.
     """
 
     passage: int
@@ -66,7 +67,7 @@ def evidence_of(places: Iterable[Place]) -> Iterator[Evidence]:
         leading = place.lead_stems | (heading.stems if heading else frozenset())
         inherited = (latest if place.points_back else ()) or lead or about
         for start, end, values, tokens in place.parts:
-            own = names_in(values)
+            clause_names = names_in(values)
             stems = frozenset(token.stem for token in tokens) | _stems_of_names(values)
             yield Evidence(
                 passage,
@@ -77,10 +78,10 @@ def evidence_of(places: Iterable[Place]) -> Iterator[Evidence]:
                 tuple(value.shifted(place.start) for value in values),
                 stems,
                 leading,
-                own or inherited,
+                clause_names or inherited,
                 about,
             )
-            inherited = own[:1] or inherited
+            inherited = clause_names[:1] or inherited
         latest = names or latest
 
 
@@ -91,7 +92,7 @@ def _of_row(
     header: Sequence[str],
     about: tuple[Value, ...],
 ) -> Iterator[Evidence]:
-    """Yield the cells of a row but its first one, and the row's head with each."""
+    """Yield the cells of a row after the first, each with the row's head."""
     head = place.text[slice(*cells[0])]
     names = names_in(find_values(head, place.around))
     for column, (start, end) in enumerate(cells[1:], 1):
