@@ -154,7 +154,7 @@ def compare_absence(grounds: Grounds, sentence: Place) -> tuple[dict[str, float]
     ranked = np.sort(aligned.scores)[::-1]
     features |= {
         "topic best": float(ranked[0]),
-        "topic known": float(aligned.known.max()),
+        "topic known": float(aligned.known_scores.max()),
         "topic missing": aligned.missing,
         "topic lead": float(ranked[0] - ranked[min(3, len(ranked) - 1)]),
         "topic here": max(

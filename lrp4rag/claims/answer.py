@@ -43,7 +43,7 @@ def compare_novelty(grounds: Grounds, sentence: Place) -> dict[str, float]:
         "new unasked": float(len(unasked)),
         "new share": len(unasked) / len(words),
         "whole best": float(aligned.scores.max()),
-        "whole known": float(aligned.known.max()),
+        "whole known": float(aligned.known_scores.max()),
         "whole missing": aligned.missing,
         "whole here": float(here),
         "whole here share": here / len(words),

@@ -17,7 +17,7 @@ from datetime import date, timedelta
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
-from lrp4rag.claims.value import Value, agree, comparable
+from lrp4rag.claims.value import Key, Kind, Value, agree, comparable
 from lrp4rag.claims.words import content_words
 
 KINDS = ("quantity", "time", "date")
@@ -94,9 +94,9 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A known value, and the passage that has it, or one that it was derived from; None where only the
-    question has it. `is_stated` tells that the sentence itself has it; `rate` is what it is had each, such as
-    "day"."""
+    """A known value, and the passage that has it, or a value that it was derived from; None where only the
+    question has it. `is_stated` tells that the sentence itself has it; `rate` is the unit for each of which
+    the passage has it, such as "day"."""
 
     value: Value
     passage: int | None
@@ -110,43 +110,45 @@ _Result = tuple[str, tuple[_Operand, ...]]
 def derivations(
     response: str, sentence: tuple[int, int], question: str, index: Index
 ) -> tuple[Derivation, ...]:
-    """Derive the values of a sentence (its characters) that no passage has from others of the response up to
-    its end, and of the question."""
+    """Derive the values of a sentence (its characters) that no passage has from other values of the response
+    up to its end, and of the question."""
     text = response[: sentence[1]]
-    asked = _values(question)
-    known, unknown = list[_Operand](), list[Value]()
+    question_values = _values(question)
+    operands, unknown = list[_Operand](), list[Value]()
     for value in _values(text):
-        operands = _known(value, index)
-        if not operands and any(agree(value, one) for one in asked):
-            operands = [_Operand(value, None)]
-        known += [replace(one, is_stated=value.start >= sentence[0]) for one in operands]
-        if not any(one.value is value for one in operands):
+        sources = _operands_of(value, index)
+        if not sources and any(agree(value, question_value) for question_value in question_values):
+            sources = [_Operand(value, None)]
+        operands += [replace(source, is_stated=value.start >= sentence[0]) for source in sources]
+        if not any(source.value is value for source in sources):
             unknown.append(value)
-    known += [operand for value in asked for operand in _known(value, index) or [_Operand(value, None)]]
+    for value in question_values:
+        operands += _operands_of(value, index) or [_Operand(value, None)]
     derived = list[Derivation]()
-    stated_of = {one.passage for one in known}
-    if any(_HALF.search(index.texts[number]) for number in stated_of if number is not None):
+    passages = {operand.passage for operand in operands}
+    if any(_HALF.search(index.texts[number]) for number in passages if number is not None):
         question = f"{question} half"
     near = _distinct(
         [
-            _Operand(one, place.passage, rate=_rate(index.texts[place.passage], one))
+            _Operand(value, place.passage, rate=_rate(index.texts[place.passage], value))
             for place in index.places
-            if place.passage in stated_of
-            for one in place.values
-            if one.kind == "quantity"
+            if place.passage in passages
+            for value in place.values
+            if value.kind == "quantity"
         ]
     )
-    while (found := _next(unknown, known, near, text, sentence, question)) is not None:
-        unknown.remove(found.value)
-        known.insert(0, _Operand(found.value, found.passage, found.value.start >= sentence[0]))
-        derived.append(found)
-    return tuple(one for one in derived if sentence[0] <= one.value.start)
+    while (derivation := _next(unknown, operands, near, text, sentence, question)) is not None:
+        value = derivation.value
+        unknown.remove(value)
+        operands.insert(0, _Operand(value, derivation.passage, value.start >= sentence[0]))
+        derived.append(derivation)
+    return tuple(derivation for derivation in derived if sentence[0] <= derivation.value.start)
 
 
 def _rate(text: str, value: Value) -> str:
-    """Return of what a passage says that a value is had each: "day" of "9 euros a day"; "" for none."""
-    found = _EACH.match(text, value.end)
-    return found[1].lower() if found else ""
+    """Return the unit for each of which a passage has a value: "day" of "9 euros a day"; "" for none."""
+    match = _EACH.match(text, value.end)
+    return match[1].lower() if match else ""
 
 
 def restatements(response: str, sentence: tuple[int, int], index: Index) -> Iterator[Derivation]:
@@ -154,25 +156,25 @@ def restatements(response: str, sentence: tuple[int, int], index: Index) -> Iter
     days" of "three weeks", "midday" of "noon"."""
     for value in _values(response[: sentence[1]]):
         if value.start >= sentence[0]:
-            same = [
-                (number, one)
+            matches = [
+                (number, source)
                 for number, place in enumerate(index.places)
-                for one in place.values
-                if agree(value, one)
+                for source in place.values
+                if agree(value, source)
             ]
-            if same and all(_is_in_other_words(value, one) for _, one in same):
+            if matches and all(_is_in_other_words(value, source) for _, source in matches):
                 likeness = index.similarities(content_words(response[slice(*sentence)]))
-                number, one = max(same, key=lambda each: likeness[each[0]])
-                yield Derivation(value, one.text, index.places[number].passage)
+                number, source = max(matches, key=lambda pair: likeness[pair[0]])
+                yield Derivation(value, source.text, index.places[number].passage)
 
 
-def _is_in_other_words(value: Value, other: Value) -> bool:
+def _is_in_other_words(value: Value, source: Value) -> bool:
     if value.kind == "quantity":
-        first, second = value.precision.factor, other.precision.factor
+        first, second = value.precision.factor, source.precision.factor
         # A month is not 30 days.
-        return first != second and (first < _CALENDAR) == (second < _CALENDAR) and _is(value, other.amount)
-    letters = ("".join(filter(str.isalnum, one.text.casefold())) for one in (value, other))
-    return value.key == other.key and len(set(letters)) == 2
+        return first != second and (first < _CALENDAR) == (second < _CALENDAR) and _is(value, source.amount)
+    letters = ("".join(filter(str.isalnum, side.text.casefold())) for side in (value, source))
+    return value.key == source.key and len(set(letters)) == 2
 
 
 def _values(text: str) -> list[Value]:
@@ -180,20 +182,26 @@ def _values(text: str) -> list[Value]:
     return [value for value in find_values(text) if value.kind in KINDS][-MOST_VALUES:]
 
 
-def _known(value: Value, index: Index) -> list[_Operand]:
-    """Return the value with the first passage that has it, or of a bare number what passages have so many of:
-    "25" of "25 euros a night"."""
-    there = [(one, place.passage) for place in index.places for one in place.values if one.kind == value.kind]
-    for one, passage in there:
-        if agree(value, one):
+def _operands_of(value: Value, index: Index) -> list[_Operand]:
+    """Return the value with the first passage that has it, or of a bare number the passages' values that have
+    this number and a unit: "25 euros" of "25"."""
+    candidates = [
+        (candidate, place.passage)
+        for place in index.places
+        for candidate in place.values
+        if candidate.kind == value.kind
+    ]
+    for candidate, passage in candidates:
+        if agree(value, candidate):
             return [_Operand(value, passage)]
     if value.kind != "quantity" or value.unit or value.noun:
         return []
-    meant = dict[str, _Operand]()
-    for one, passage in there:
-        if one.unit not in ("", "second", "%") and one.amount == value.amount * one.precision.factor:
-            meant.setdefault(one.unit, _Operand(one, passage))
-    return list(meant.values())
+    by_unit = dict[str, _Operand]()
+    for candidate, passage in candidates:
+        unit, amount = candidate.unit, value.amount * candidate.precision.factor
+        if unit not in ("", "second", "%") and candidate.amount == amount:
+            by_unit.setdefault(unit, _Operand(candidate, passage))
+    return list(by_unit.values())
 
 
 def _next(
@@ -206,72 +214,76 @@ def _next(
 ) -> Derivation | None:
     operands = _distinct(known)
     for value in unknown:
-        own = text[sentence[0] :] if value.start >= sentence[0] else text
+        statement = text[sentence[0] :] if value.start >= sentence[0] else text
         if value.kind == "quantity" and not value.unit and value.amount < SMALL:
             continue
-        for words, used in _ways(value, operands, near, own, question):
-            passages = [one.passage for one in used if one.passage is not None]
+        for words, used in _ways(value, operands, near, statement, question):
+            passages = [operand.passage for operand in used if operand.passage is not None]
             if passages:
                 return Derivation(value, words, passages[0])
     return None
 
 
-def _distinct(known: Sequence[_Operand]) -> list[_Operand]:
-    """Return each once: a number that is said again is no further term."""
+def _distinct(operands: Sequence[_Operand]) -> list[_Operand]:
+    """Return each operand once: a number that is written again is no further term."""
     distinct = dict[tuple[object, ...], _Operand]()
-    for one in known:
-        value = one.value
+    for operand in operands:
+        value = operand.value
         if value.kind != "quantity" or value.unit or value.amount > 1:
             amount = (value.amount, value.precision.factor) if value.kind == "quantity" else ()
             key = (value.kind, value.unit, value.key, *amount)
-            distinct.setdefault(key, one)
-    return sorted(distinct.values(), key=lambda one: not one.is_stated)[:MOST_OPERANDS]
+            distinct.setdefault(key, operand)
+    return sorted(distinct.values(), key=lambda operand: not operand.is_stated)[:MOST_OPERANDS]
 
 
 def _ways(
-    value: Value, known: Sequence[_Operand], near: Sequence[_Operand], own: str, question: str
+    value: Value, operands: Sequence[_Operand], near: Sequence[_Operand], statement: str, question: str
 ) -> Iterator[_Result]:
-    if value.kind == "time":
-        yield from _times(value, known, own)
-    elif value.kind == "date":
-        yield from _dates(value, known, own)
+    if value.kind in ("time", "date"):
+        yield from _moments(value, operands, statement)
     else:
-        constants = _constants(value, own, question)
-        yield from _sums(value, known, own, question)
-        if value.unit or _TELLS_PRODUCT.search(own):
-            yield from _products(value, known, own, constants)
-        yield from _percentages(value, known, own)
-        yield from _between(value, known, own)
+        constants = _constants(value, statement, question)
+        yield from _sums(value, operands, statement, question)
+        if value.unit or _TELLS_PRODUCT.search(statement):
+            yield from _products(value, operands, statement, constants)
+        yield from _percentages(value, operands, statement)
+        yield from _between(value, operands, statement)
         if value.unit not in ("", "second", "%"):
-            yield from _counted(value, near, known, constants)
-            yield from _compared(value, near, known, own)
+            yield from _counted(value, near, operands, constants)
+            yield from _compared(value, near, operands, statement)
 
 
-def _sums(value: Value, known: Sequence[_Operand], own: str, question: str) -> Iterator[_Result]:
-    terms = [one for one in known if comparable(value, one.value)]
-    if _TELLS_DIFFERENCE.search(f"{question} {own}"):
+def _sums(value: Value, operands: Sequence[_Operand], statement: str, question: str) -> Iterator[_Result]:
+    terms = _terms(value, operands)
+    if _TELLS_DIFFERENCE.search(f"{question} {statement}"):
         for minuend, subtrahend in itertools.permutations(terms, 2):
             if _is(value, minuend.value.amount - subtrahend.value.amount):
                 yield f"{minuend.value.text} - {subtrahend.value.text}", (minuend, subtrahend)
-    tells = _TELLS_SUM.search(own) or f"{value.text}:" in own
-    if tells and not re.search(r"\b(?:left|leaves|remain\w*)\b", own, re.IGNORECASE):
+    tells = _TELLS_SUM.search(statement) or f"{value.text}:" in statement
+    if tells and not re.search(r"\b(?:left|leaves|remain\w*)\b", statement, re.IGNORECASE):
         for size in range(2, min(len(terms), MOST_TERMS) + 1):
-            for some in itertools.combinations(terms, size):
-                if _is(value, sum(one.value.amount for one in some)):
-                    yield " + ".join(one.value.text for one in some), some
+            for chosen in itertools.combinations(terms, size):
+                if _is(value, sum(term.value.amount for term in chosen)):
+                    yield " + ".join(term.value.text for term in chosen), chosen
+
+
+def _terms(value: Value, operands: Sequence[_Operand]) -> list[_Operand]:
+    """Return the operands of a value's kind and dimension."""
+    return [operand for operand in operands if comparable(value, operand.value)]
 
 
 _Count = tuple[float, str, "_Operand | None"]
 
 
 def _products(
-    value: Value, known: Sequence[_Operand], own: str, constants: Sequence[_Count]
+    value: Value, operands: Sequence[_Operand], statement: str, constants: Sequence[_Count]
 ) -> Iterator[_Result]:
-    """Times a count, also with another term added or taken away: "19 pence a minute and 1 pound"."""
+    """Yield products of an operand and a count, also with another term added or taken away: "19 pence a
+    minute and 1 pound"."""
     if value.unit == "%":
         return
-    terms = [one for one in known if comparable(value, one.value)]
-    counts = [*_counts(value, known), *constants]
+    terms = _terms(value, operands)
+    counts = [*_counts(value, operands), *constants]
     for factor in terms:
         for number, words, counted in counts:
             of_time = counted is None or counted.value.unit == "second"
@@ -284,24 +296,24 @@ def _products(
             product, formula = factor.value.amount * number, f"{factor.value.text} \u00d7 {words}"
             if _is(value, product):
                 yield formula, used
-            if not of_time and _SHARED.search(own) and _is(value, factor.value.amount / number):
+            if not of_time and _SHARED.search(statement) and _is(value, factor.value.amount / number):
                 yield f"{factor.value.text} / {words}", used
-            if counted is None or not value.unit or not all(one.is_stated for one in used):
+            if counted is None or not value.unit or not all(operand.is_stated for operand in used):
                 continue
-            for term in (one for one in terms if one.is_stated and one not in used):
-                for sign, by, tells in (("+", 1, _TELLS_SUM), ("-", -1, _TELLS_DIFFERENCE)):
-                    if tells.search(own) and _is(value, product + by * term.value.amount):
+            for term in (term for term in terms if term.is_stated and term not in used):
+                for sign, way, tells in (("+", 1, _TELLS_SUM), ("-", -1, _TELLS_DIFFERENCE)):
+                    if tells.search(statement) and _is(value, product + way * term.value.amount):
                         yield f"{formula} {sign} {term.value.text}", (*used, term)
 
 
 def _counted(
-    value: Value, near: Sequence[_Operand], known: Sequence[_Operand], constants: Sequence[_Count]
+    value: Value, near: Sequence[_Operand], operands: Sequence[_Operand], constants: Sequence[_Count]
 ) -> Iterator[_Result]:
-    """Times a count that is stated, or that of months in a year, of what only a passage has. Few digits are
-    enough where the passage has it each day, and days are counted."""
+    """Yield products of a value that only a passage has and a count: a stated one, or that of months in a
+    year. Few digits are enough where the passage has the value each day, and days are counted."""
     digits = value.precision.digits
-    for factor in (one for one in near if comparable(value, one.value)):
-        for number, words, counted in (*_counts(value, known), *constants):
+    for factor in _terms(value, near):
+        for number, words, counted in (*_counts(value, operands), *constants):
             is_rate = bool(factor.rate) and factor.rate in words.lower()
             is_long = digits >= FEWEST_DIGITS and (counted is not None or digits > FEWEST_DIGITS)
             if (is_rate or is_long) and _is(value, factor.value.amount * number):
@@ -310,127 +322,128 @@ def _counted(
 
 
 def _compared(
-    value: Value, near: Sequence[_Operand], known: Sequence[_Operand], own: str
+    value: Value, near: Sequence[_Operand], operands: Sequence[_Operand], statement: str
 ) -> Iterator[_Result]:
-    """By how much what only a passage has is more or less than what is stated."""
-    if not _COMPARED.search(own) or value.precision.digits < 2:
+    """Yield differences between a stated value and one that only its passage has."""
+    if not _COMPARED.search(statement) or value.precision.digits < 2:
         return
-    for one in (one for one in known if comparable(value, one.value) and one.passage is not None):
-        for other in (other for other in near if other.passage == one.passage):
-            if comparable(value, other.value) and _is(value, abs(other.value.amount - one.value.amount)):
-                larger, smaller = sorted((one, other), key=lambda each: -each.value.amount)
-                yield f"{larger.value.text} - {smaller.value.text}", (one, other)
+    for stated in (term for term in _terms(value, operands) if term.passage is not None):
+        for rival in (term for term in _terms(value, near) if term.passage == stated.passage):
+            if _is(value, abs(rival.value.amount - stated.value.amount)):
+                larger, smaller = sorted((stated, rival), key=lambda term: -term.value.amount)
+                yield f"{larger.value.text} - {smaller.value.text}", (stated, rival)
 
 
-def _counts(value: Value, known: Sequence[_Operand]) -> Iterator[_Count]:
-    """Numbers of things or units of time, and of what else has a price."""
+def _counts(value: Value, operands: Sequence[_Operand]) -> Iterator[_Count]:
+    """Yield numbers of things, of units of time, and, for money, of whatever else has a price."""
     is_money = value.unit.isupper()
-    for one in known:
-        unit = one.value.unit
+    for operand in operands:
+        unit = operand.value.unit
         priced = is_money and unit != "%" and not unit.isupper()
-        if one.value.kind == "quantity" and (unit in ("", "second") or priced):
-            number = one.value.amount / one.value.precision.factor
+        if operand.value.kind == "quantity" and (unit in ("", "second") or priced):
+            number = operand.value.amount / operand.value.precision.factor
             if 1 < number <= LARGEST_COUNT:
-                yield number, one.value.text, one
+                yield number, operand.value.text, operand
 
 
-def _constants(value: Value, own: str, question: str) -> list[_Count]:
-    """Numbers that words stand for; no 12 months where the value is told of a month."""
-    at = max(own.find(value.text), 0)
+def _constants(value: Value, statement: str, question: str) -> list[_Count]:
+    """Return the numbers that words stand for; no 12 months where the value is that of a month."""
+    at = max(statement.find(value.text), 0)
     behind = at + len(value.text) + 20
-    of_year = re.search(r"\b(?:year|annual)", own[at:behind], re.IGNORECASE)
-    of_month = not of_year and _OF_MONTH.search(own, max(at - 30, 0), behind)
+    of_year = re.search(r"\b(?:year|annual)", statement[at:behind], re.IGNORECASE)
+    of_month = not of_year and _OF_MONTH.search(statement, max(at - 30, 0), behind)
     return [
         (number, words, None)
         for pattern, numbers in _CONSTANTS
-        if re.search(rf"\b(?:{pattern})\b", f"{question} {own}", re.IGNORECASE)
+        if re.search(rf"\b(?:{pattern})\b", f"{question} {statement}", re.IGNORECASE)
         for number, words in numbers
         if not (of_month and number == 12)
     ]
 
 
-def _percentages(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
-    terms = [one for one in known if one.value.kind == "quantity"]
-    less, more = _LESS.search(own), _MORE.search(own)
-    for part in (one for one in terms if one.value.unit == "%"):
-        if value.unit == "%" and _TELLS_DIFFERENCE.search(own) and _is(value, 100 - part.value.amount):
-            yield f"100 % - {part.value.text}", (part,)
+def _percentages(value: Value, operands: Sequence[_Operand], statement: str) -> Iterator[_Result]:
+    quantities = _of_kind("quantity", operands)
+    less, more = _LESS.search(statement), _MORE.search(statement)
+    is_difference = value.unit == "%" and _TELLS_DIFFERENCE.search(statement)
+    for percentage in (operand for operand in quantities if operand.value.unit == "%"):
+        if is_difference and _is(value, 100 - percentage.value.amount):
+            yield f"100 % - {percentage.value.text}", (percentage,)
         if value.unit in ("second", "%"):
             continue
-        for whole in (one for one in terms if comparable(value, one.value)):
-            share = whole.value.amount * part.value.amount / 100
-            for words, amount, told in (
-                ("\u00d7", share, _SAVED.search(own) if less else not more),
-                ("+", whole.value.amount + share, more),
-                ("-", whole.value.amount - share, less),
+        for base in _terms(value, quantities):
+            share = base.value.amount * percentage.value.amount / 100
+            for words, amount, is_meant in (
+                ("\u00d7", share, _SAVED.search(statement) if less else not more),
+                ("+", base.value.amount + share, more),
+                ("-", base.value.amount - share, less),
             ):
-                if told and _is(value, amount):
-                    yield f"{whole.value.text} {words} {part.value.text}", (whole, part)
+                if is_meant and _is(value, amount):
+                    yield f"{base.value.text} {words} {percentage.value.text}", (base, percentage)
     if value.unit == "%" and value.amount <= 100:
-        for part, whole in itertools.permutations((one for one in terms if one.value.unit != "%"), 2):
-            amount = whole.value.amount if comparable(part.value, whole.value) else 0
-            if amount and _is(value, 100 * part.value.amount / amount):
-                yield f"{part.value.text} / {whole.value.text}", (part, whole)
+        plain = (operand for operand in quantities if operand.value.unit != "%")
+        for dividend, divisor in itertools.permutations(plain, 2):
+            amount = divisor.value.amount if comparable(dividend.value, divisor.value) else 0
+            if amount and _is(value, 100 * dividend.value.amount / amount):
+                yield f"{dividend.value.text} / {divisor.value.text}", (dividend, divisor)
 
 
-def _between(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
-    """Durations between two times, and years between two dates."""
-    if value.unit != "second" or not _words(f"{_TOTAL}|{_APART}|lasts?|takes?|long").search(own):
+def _between(value: Value, operands: Sequence[_Operand], statement: str) -> Iterator[_Result]:
+    """Yield durations between two times, and years between two dates."""
+    if value.unit != "second" or not _words(f"{_TOTAL}|{_APART}|lasts?|takes?|long").search(statement):
         return
-    for later, earlier in itertools.permutations((one for one in known if one.value.kind == "time"), 2):
+    for later, earlier in itertools.permutations(_of_kind("time", operands), 2):
         if _is(value, (int(later.value.key[0] or 0) - int(earlier.value.key[0] or 0)) * _MINUTES):
             yield f"{later.value.text} - {earlier.value.text}", (later, earlier)
-    for later, earlier in itertools.permutations((one for one in known if one.value.kind == "date"), 2):
+    for later, earlier in itertools.permutations(_of_kind("date", operands), 2):
         year, before = later.value.key[0], earlier.value.key[0]
         years = year - before if isinstance(year, int) and isinstance(before, int) else 0
         if _is(value, years * 365.25 * _DAY):
             yield f"{later.value.text} - {earlier.value.text}", (later, earlier)
 
 
-def _durations(known: Sequence[_Operand]) -> list[_Operand]:
-    return [one for one in known if one.value.kind == "quantity" and one.value.unit == "second"]
+def _of_kind(kind: Kind, operands: Sequence[_Operand]) -> list[_Operand]:
+    return [operand for operand in operands if operand.value.kind == kind]
 
 
-def _directions(own: str) -> list[tuple[str, int]]:
-    """Return the signs that a sentence tells of: what lies before another is never after it."""
-    if _BEFORE.search(own):
+def _directions(statement: str) -> list[tuple[str, int]]:
+    """Return the sign and the direction in time that a sentence tells of, if any."""
+    if _BEFORE.search(statement):
         return [("-", -1)]
-    return [("+", 1)] if _AFTER.search(own) else []
+    return [("+", 1)] if _AFTER.search(statement) else []
 
 
-def _times(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
-    for one in (one for one in known if one.value.kind == "time"):
-        for by in _durations(known):
-            for sign, way in _directions(own):
-                minutes = int(one.value.key[0] or 0) + way * by.value.amount / _MINUTES
-                if abs(minutes) < _LARGEST and minutes == round(minutes):
-                    key = (round(minutes) % 1440, *one.value.key[1:])
-                    if agree(value, replace(one.value, key=key)):
-                        yield f"{one.value.text} {sign} {by.value.text}", (one, by)
+def _moments(value: Value, operands: Sequence[_Operand], statement: str) -> Iterator[_Result]:
+    """Yield times, or dates, that lie a duration after another, or before it."""
+    move = _moved_time if value.kind == "time" else _moved_date
+    durations = [operand for operand in _of_kind("quantity", operands) if operand.value.unit == "second"]
+    for start in (operand for operand in _of_kind(value.kind, operands) if not operand.value.unit):
+        for duration in durations:
+            for sign, way in _directions(statement):
+                key = move(start.value, duration.value, way)
+                if key is not None and agree(value, replace(start.value, key=key)):
+                    yield f"{start.value.text} {sign} {duration.value.text}", (start, duration)
 
 
-def _dates(value: Value, known: Sequence[_Operand], own: str) -> Iterator[_Result]:
-    for one in (one for one in known if one.value.kind == "date" and not one.value.unit):
-        for by in _durations(known):
-            for sign, way in _directions(own):
-                key = _moved(one.value, by.value, way)
-                if key is not None and agree(value, replace(one.value, key=key)):
-                    yield f"{one.value.text} {sign} {by.value.text}", (one, by)
+def _moved_time(value: Value, duration: Value, way: int) -> Key | None:
+    """Return the key of a time of the day a duration later or earlier; None if that is no whole minute."""
+    minutes = int(value.key[0] or 0) + way * duration.amount / _MINUTES
+    is_whole = abs(minutes) < _LARGEST and minutes == round(minutes)
+    return (round(minutes) % 1440, *value.key[1:]) if is_whole else None
 
 
-def _moved(value: Value, by: Value, way: int) -> tuple[str | int | None, ...] | None:
-    """Return the key of a date that many days, weeks, months or years later or earlier; None for one that
-    lacks what this needs."""
+def _moved_date(value: Value, duration: Value, way: int) -> Key | None:
+    """Return the key of a date a number of days, weeks, months or years later or earlier; None where it lacks
+    the year, the month or the day that this needs."""
     year, month, day, *_ = value.key
-    number, unit = way * by.amount / by.precision.factor, round(by.precision.factor / _DAY)
+    number, unit = way * duration.amount / duration.precision.factor, round(duration.precision.factor / _DAY)
     if abs(number) > _LARGEST or number != round(number):
         return None
-    some_year = year if isinstance(year, int) else 2001
+    any_year = year if isinstance(year, int) else 2001
     moved: tuple[int, int | str | None, int | str | None]
     if unit in (365, 366) and isinstance(year, int):
         return year + int(number), month, day, None
     if unit in (30, 31) and isinstance(month, int):
-        months = some_year * 12 + month - 1 + int(number)
+        months = any_year * 12 + month - 1 + int(number)
         moved_year, moved_month = months // 12, months % 12 + 1
         if not 1 <= moved_year <= 9999:
             return None
@@ -438,7 +451,7 @@ def _moved(value: Value, by: Value, way: int) -> tuple[str | int | None, ...] | 
         moved = moved_year, moved_month, min(day, last) if isinstance(day, int) else day
     elif unit in (1, 7) and isinstance(month, int) and isinstance(day, int):
         try:
-            later = date(some_year, month, day) + timedelta(days=unit * number)
+            later = date(any_year, month, day) + timedelta(days=unit * number)
         except (ValueError, OverflowError):
             return None
         moved = later.year, later.month, later.day

@@ -1,6 +1,6 @@
 """Words in whose place a passage has others: "must reach the treasurer", and "the secretary".
 
-What stands around them is the same in both, so that the sentence with the passage's words in their place can
+The words around them are the same in both, so that the sentence with the passage's words in their place can
 be judged beside it (`claims.counterclaims`). Most are names of things, which are no values.
 """
 
@@ -46,8 +46,8 @@ _SHORT = 3
 @dataclass(frozen=True, slots=True, order=True)
 class _Exchange:
     """Words `start` to `end` of a sentence and `there` to `stop` of a passage's, the last ones included: how
-    many words next to them are the same in both, those with content first. It is the `shorter` (0 at most)
-    the fewer words are exchanged."""
+    many words next to them are the `same` in both, and how many of these have `content`. `shorter` (0 at
+    most) is the larger, the fewer words are exchanged."""
 
     content: int
     same: int
@@ -59,22 +59,22 @@ class _Exchange:
 
 
 def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
-    """Yield words of a sentence of a response, and those in their place, the ones first that have most around
-    them in common. The weight is the share of the sentence's words that the passage's sentence has."""
+    """Yield words of a sentence of a response, and those in their place: first those with most words in
+    common around them. The weight is the share of the sentence's words that the passage's sentence has."""
     heads = {
         number: 1 if _is_new(passages, word) else ENOUGH
         for number, word in enumerate(sentence.tokens)
         if _is_head(word)
     }
     closest = passages.index.closest(content_words(sentence.text)) if heads else []
-    found = [
+    candidates = [
         (exchange, similarity, number)
         for number, similarity in closest
         if similarity > 0
         for exchange in _exchanges(sentence, passages.index.places[number], heads)
     ]
     yielded = set[tuple[int, int, tuple[str, ...]]]()
-    for exchange, similarity, number in sorted(found, reverse=True):
+    for exchange, similarity, number in sorted(candidates, reverse=True):
         place = passages.index.places[number]
         words = tuple(token.word for token in place.tokens[exchange.there : exchange.stop + 1])
         if (key := (exchange.start, exchange.end, words)) in yielded:
@@ -93,7 +93,7 @@ def exchanges(passages: Passages, sentence: Place) -> Iterator[Counterpart]:
 def _is_new(passages: Passages, token: Token) -> bool:
     """Say whether neither the passages nor the question have a word, nor one of its sense."""
     word, grounds = base(token.word), passages.grounds
-    return not grounds.related(word) and all(word != one.base for one in grounds.question_words)
+    return not grounds.related(word) and all(word != each.base for each in grounds.question_words)
 
 
 def _is_head(token: Token) -> bool:
@@ -102,30 +102,31 @@ def _is_head(token: Token) -> bool:
 
 
 def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Iterator[_Exchange]:
-    """Yield for each of some words of a sentence, the last ones of what is exchanged, the best exchange that
-    has as many words with content around it as `heads` says."""
-    own, other = sentence.tokens, place.tokens
-    mine, theirs = ([_key(token) for token in tokens] for tokens in (own, other))
-    before, after = _alike(mine, theirs), _alike(mine[::-1], theirs[::-1])
-    free = [stop for stop, word in enumerate(other) if _is_head(word) and word.stem not in mine]
+    """Yield for each of the `heads`, the last words of what may be exchanged, the best exchange with so many
+    words with content around it."""
+    tokens, place_tokens = sentence.tokens, place.tokens
+    mine, theirs = ([_key(token) for token in words] for words in (tokens, place_tokens))
+    before, after = _runs(mine, theirs), _runs(mine[::-1], theirs[::-1])
+    free = [stop for stop, word in enumerate(place_tokens) if _is_head(word) and word.stem not in mine]
     instead = {stop: tuple(_starts(place, stop)) for stop in free}
     for end, fewest in heads.items():
-        if own[end].stem in theirs:
+        if tokens[end].stem in theirs:
             continue
         candidates, starts, is_last = [], tuple(_starts(sentence, end)), _is_last(sentence, end)
         for stop in free:
-            right = after[len(own) - 1 - end][len(other) - 1 - stop]
+            right = after[len(tokens) - 1 - end][len(place_tokens) - 1 - stop]
             if not (right or (is_last and _is_last(place, stop))):
                 continue
-            if _are_one(own[end].word, other[stop].word):
+            if _are_one(tokens[end].word, place_tokens[stop].word):
                 continue
             for start, there in product(starts, instead[stop]):
                 left = before[start][there]
                 if not (left or there == 0 or _is_edge(sentence, start)):
                     continue
-                around = (*own[start - left : start], *own[end + 1 : end + 1 + right])
+                around = (*tokens[start - left : start], *tokens[end + 1 : end + 1 + right])
                 content = sum(bool(token.stem) for token in around)
-                if content >= fewest and not _are_initials(own[start : end + 1], other[there : stop + 1]):
+                names = tokens[start : end + 1], place_tokens[there : stop + 1]
+                if content >= fewest and not _are_initials(*names):
                     shorter = start + there - end - stop
                     candidates.append(_Exchange(content, left + right, shorter, start, end, there, stop))
         if candidates:
@@ -133,30 +134,30 @@ def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Itera
 
 
 def _key(token: Token) -> str:
-    """Return what words have in common that are the same: all determiners are."""
+    """Return the key by which words are the same: all determiners are."""
     return token.stem or ("the" if token.word in _DETERMINERS else token.word)
 
 
-def _alike(words: Sequence[str], others: Sequence[str]) -> list[list[int]]:
+def _runs(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
     """Return how many words before word i of one text and word j of another are the same, up to `REACH`."""
-    runs = [[0] * (len(others) + 1) for _ in range(len(words) + 1)]
-    for i, word in enumerate(words):
-        for j, other in enumerate(others):
-            if word == other:
+    runs = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i, word in enumerate(first):
+        for j, second_word in enumerate(second):
+            if word == second_word:
                 runs[i + 1][j + 1] = min(runs[i][j] + 1, REACH)
     return runs
 
 
-def _are_one(word: str, other: str) -> bool:
+def _are_one(first: str, second: str) -> bool:
     """Say whether words are short and long forms, as "Fri" and "Friday" are, or of one sense."""
-    short, long = sorted((word, other), key=len)
+    short, long = sorted((first, second), key=len)
     is_short = len(short) >= _SHORT and long.startswith(short)
-    return is_short or relation(base(word), base(other)) in ("same", "synonym")
+    return is_short or relation(base(first), base(second)) in ("same", "synonym")
 
 
-def _are_initials(words: Sequence[Token], others: Sequence[Token]) -> bool:
+def _are_initials(first: Sequence[Token], second: Sequence[Token]) -> bool:
     """Say whether one of two names is the initials of the other: "CEO"."""
-    short, long = sorted((words, others), key=len)
+    short, long = sorted((first, second), key=len)
     return len(short) == 1 < len(long) and short[0].word == "".join(token.word[0] for token in long)
 
 

@@ -23,8 +23,8 @@ def find_values(text: str, context: Surroundings = NOTHING) -> list[Value]:
     quantity with a unit, name, plain count, period, polarity.
     """
     if (plain := text.translate(_INVISIBLE)) != text:
-        places = [place for place, sign in enumerate(text) if ord(sign) not in _INVISIBLE]
-        return [_placed(value, text, places) for value in find_values(plain, context)]
+        positions = [position for position, sign in enumerate(text) if ord(sign) not in _INVISIBLE]
+        return [_placed(value, text, positions) for value in find_values(plain, context)]
     quantities = list(find_quantities(text, context))
     candidates = chain(
         find_absence(text),
@@ -46,7 +46,7 @@ _INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 """Soft hyphens and white space without width: "3\\u200b0 days" reads "30 days"."""
 
 
-def _placed(value: Value, text: str, places: list[int]) -> Value:
+def _placed(value: Value, text: str, positions: list[int]) -> Value:
     """Return the value with its characters in `text`; `places` maps those of the searched text to it."""
-    start, end = places[value.start], places[value.end - 1] + 1
+    start, end = positions[value.start], positions[value.end - 1] + 1
     return replace(value, start=start, end=end, text=text[start:end])

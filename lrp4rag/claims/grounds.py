@@ -1,4 +1,4 @@
-"""What passages say, clause by clause, and which of their clauses say most of what a claim's clause says."""
+"""`Grounds`: what passages say, clause by clause, and which clauses say most of a claim's clause."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Match:
     """A word of a claim, a word of a passage in its place, their weight, and whether they are opposites."""
 
     word: Word
-    other: Word
+    passage_word: Word
     weight: float
     opposite: bool
 
     @property
     def sign(self) -> int:
         """Return -1 where one denies the other, else 1."""
-        return self.word.sign * self.other.sign * (-1 if self.opposite else 1)
+        return self.word.sign * self.passage_word.sign * (-1 if self.opposite else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +57,22 @@ class Counterpart:
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
     """The clauses of passages by how much of a claim's clause they say: `scores` (clauses,), 0 to 1, and the
-    same of the words that any passage has (`known`); the share of the weight of those that none has
+    same of the words that any passage has (`known_scores`); the share of the weight of those that none has
     (`missing`); the numbers of the clauses, the best first, and the sentence of each of these."""
 
     scores: NDArray[np.float64]
-    known: NDArray[np.float64]
+    known_scores: NDArray[np.float64]
     missing: float
     order: Sequence[int]
     places: Sequence[Place]
 
     def sentences(self, most: int) -> list[tuple[Place, float]]:
-        """Return the best sentences that have a word, at most so many, and the `known` of each."""
+        """Return the best sentences that have a word, at most so many, and the `known_scores` of each."""
         best: dict[Place, float] = {}
         for clause, place in zip(self.order, self.places, strict=True):
-            if len(best) == most or self.known[clause] <= 0:
+            if len(best) == most or self.known_scores[clause] <= 0:
                 break
-            best.setdefault(place, float(self.known[clause]))
+            best.setdefault(place, float(self.known_scores[clause]))
         return list(best.items())
 
 
@@ -95,25 +95,27 @@ class Grounds:
         self.question_words = tuple(word for clause in signed_clauses(question) for word in clause.content)
 
     def rarity(self, base: str) -> float:
-        """Inverse document frequency over sentences; of a word that none has, that of the rarest."""
+        """Return the inverse document frequency over sentences; of a word that none has, that of the
+        rarest."""
         if base not in self._rarities:
             having = self._lookup.having(self._lookup.standing.get(base, ()))
             self._rarities[base] = self._lookup.idf(max(having, 1)) + _LEAST
         return self._rarities[base]
 
     def weight(self, base: str) -> float:
-        """Return the rarity of the rarest word of the passages in a word's place, its own where none is."""
-        return max((self.rarity(other) for other in self.related(base)), default=self.rarity(base))
+        """Return the rarity of the rarest word of the passages in a word's place, or else its own."""
+        return max((self.rarity(word) for word in self.related(base)), default=self.rarity(base))
 
     def related(self, base: str) -> dict[str, float]:
-        """Return the words of the passages in the place of one: their strength, below zero if opposite."""
+        """Return the words of the passages that may stand in the place of a word, with their strength: below
+        zero if opposite."""
         if base not in self._related:
-            found = dict.fromkeys(self._by_stem.get(stem(base), ()), STRENGTH["same"])
-            for other, kind in related_words(base).items():
-                if other in self._lookup.standing and other != base:
-                    strength = -STRENGTH[kind] if kind == "opposite" else found.get(other, STRENGTH[kind])
-                    found[other] = strength
-            self._related[base] = found
+            related = dict.fromkeys(self._by_stem.get(stem(base), ()), STRENGTH["same"])
+            for word, kind in related_words(base).items():
+                if word in self._lookup.standing and word != base:
+                    strength = STRENGTH[kind]
+                    related[word] = -strength if kind == "opposite" else related.get(word, strength)
+            self._related[base] = related
         return self._related[base]
 
     def aligned(self, words: Iterable[Word], context: Iterable[Word] = ()) -> Alignment:
@@ -143,18 +145,23 @@ class Grounds:
     def presence(self, base: str) -> NDArray[np.float64]:
         """Return how much of a word, or of one in its place, each clause has: (clauses,)."""
         if base not in self._presence:
-            strengths = {other: abs(strength) for other, strength in self.related(base).items()}
+            strengths = {word: abs(strength) for word, strength in self.related(base).items()}
             exact = self._lookup.exact(strengths)
             self._presence[base] = self._lookup.spread(exact, SENTENCE, NEIGHBOUR, TITLE, "first")
         return self._presence[base]
 
-    def matches(self, words: Iterable[Word], others: Sequence[Word]) -> list[Match]:
-        """Match words of a claim, each with that of the passages' words which is most in its place."""
-        found = []
+    def matches(self, words: Iterable[Word], candidates: Sequence[Word]) -> list[Match]:
+        """Match each word of a claim with the candidate of the passages' words that is most like it or most
+        opposite to it."""
+        matches = []
         for word in words:
             related = self.related(word.base)
-            pairs = [(related[other.base], other) for other in others if other.base in related]
+            pairs = [
+                (related[candidate.base], candidate) for candidate in candidates if candidate.base in related
+            ]
             if pairs:
-                strength, other = max(pairs, key=lambda pair: abs(pair[0]))
-                found.append(Match(word, other, abs(strength) * self.rarity(other.base), strength < 0))
-        return found
+                strength, candidate = max(pairs, key=lambda pair: abs(pair[0]))
+                matches.append(
+                    Match(word, candidate, abs(strength) * self.rarity(candidate.base), strength < 0)
+                )
+        return matches

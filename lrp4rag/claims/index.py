@@ -16,9 +16,9 @@ from lrp4rag.claims.value import Value, agree, comparable
 _COMPARED = 200
 """Rivals that a further one is compared with, at most."""
 CLOSEST = 4
-"""Places that a clause or sentence is laid beside word by word: those that have most of its words."""
+"""Places that a clause or sentence is compared with word by word: those that have most of its words."""
 FREQUENT = 200
-"""Places in which a word is looked up, at most: what stands in more tells few apart."""
+"""Places in which a word is looked up, at most: a word in more places tells few of them apart."""
 PARTNERS = 60
 """Sentences that one is aligned with, at most: those that share most with it."""
 LOOKED_AT = 5
@@ -52,7 +52,8 @@ class Index(Lookup):
         super().__init__(places, range(len(places)), map(words, places))
 
     def rarity(self, word: str) -> float:
-        """Inverse document frequency over sentences; highest for a word that no passage has."""
+        """Return the inverse document frequency over sentences; the highest for a word that no passage
+        has."""
         return self.idf(len(self.standing.get(word, ())))
 
     def weights(self, words: Iterable[str]) -> dict[str, float]:
@@ -79,8 +80,8 @@ class Index(Lookup):
         return [(number, similarities[number]) for number in best]
 
     def shares(self, words: Iterable[str]) -> dict[int, float]:
-        """Return the same of the places that have some of the words themselves, without their neighbours. A
-        word is looked up in so many places only as a look-up may cost."""
+        """Return the proportion of the words that places have themselves, without their neighbours. A word is
+        looked up in `FREQUENT` places at most."""
         wanted = {word: 0.5 + self.rarity(word) for word in sorted(words)}
         total = sum(wanted.values())
         shares: dict[int, float] = defaultdict(float)
@@ -99,17 +100,17 @@ class Index(Lookup):
             shares = self.shares(
                 word for word in self._words(place) if word.isalpha() and not place.is_heading
             )
-            others = (other for other in shares if self.places[other].passage != place.passage)
-            best = sorted(others, key=lambda other: (-shares[other], other))[:PARTNERS]
-            near = (other for other in best if shares[other] >= share and not self.places[other].is_heading)
-            pairs |= {(min(number, other), max(number, other)) for other in near}
-        return [(self.places[one], self.places[other]) for one, other in sorted(pairs)]
+            candidates = (k for k in shares if self.places[k].passage != place.passage)
+            best = sorted(candidates, key=lambda k: (-shares[k], k))[:PARTNERS]
+            partners = (k for k in best if shares[k] >= share and not self.places[k].is_heading)
+            pairs |= {(min(number, k), max(number, k)) for k in partners}
+        return [(self.places[first], self.places[second]) for first, second in sorted(pairs)]
 
     def resting(
         self, words: Iterable[str], values: Sequence[Value] = (), passage: int | None = None
     ) -> list[int]:
-        """Return the numbers of the places of the passages (or of one) that some words and values rest on,
-        the best first; none where none has `ENOUGH`."""
+        """Return the numbers of the places of the passages (or of one `passage`) that some words and values
+        rest on, the best first; places with less than `ENOUGH` are left out."""
         shares = {
             number: share
             for number, share in self.shares(words).items()
@@ -123,8 +124,9 @@ class Index(Lookup):
 
     def _agreed(self, number: int, values: Sequence[Value]) -> float:
         """Return the share of some values that a place has too; 0 of none."""
-        there = self.places[number].values
-        return sum(any(agree(one, value) for one in there) for value in values) / max(len(values), 1)
+        candidates = self.places[number].values
+        agreed = sum(any(agree(candidate, value) for candidate in candidates) for value in values)
+        return agreed / max(len(values), 1)
 
     def occurrences(self, value: Value, similarities: Sequence[float]) -> list[Occurrence]:
         """Return all comparable values of the passages, the most similar surroundings first."""
@@ -137,8 +139,8 @@ class Index(Lookup):
         return sorted(occurrences, key=lambda candidate: -candidate.similarity)
 
     def polarity(self, value: Value, similarities: Sequence[float]) -> tuple[float, Occurrence | None]:
-        """Return how similar the best place is that has the same word with an opposite, 0 for none, and the
-        best place that has its opposite."""
+        """Return how similar the best place with the same word is, 0 for none, and the best place with its
+        opposite."""
         same, best = 0.0, None
         for place, similarity in zip(self.places, similarities, strict=True):
             for candidate in place.values:
@@ -157,8 +159,8 @@ class Index(Lookup):
     def beside(self, number: int) -> list[int]:
         """Return the places before and after one, those of its passage."""
         passage = self.places[number].passage
-        numbers = (one for one in (number - 1, number + 1) if 0 <= one < len(self.places))
-        return [one for one in numbers if self.places[one].passage == passage]
+        neighbours = (k for k in (number - 1, number + 1) if 0 <= k < len(self.places))
+        return [k for k in neighbours if self.places[k].passage == passage]
 
 
 def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
@@ -169,7 +171,7 @@ def support(value: Value, occurrences: Sequence[Occurrence]) -> float:
 
 
 def rivals(value: Value, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
-    """Occurrences that do not agree, each value once, the most similar first."""
+    """Return the occurrences that do not agree, each value once, the most similar first."""
     distinct: list[Occurrence] = []
     amounts = set[str]()
     for occurrence in occurrences:

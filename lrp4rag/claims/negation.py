@@ -51,7 +51,7 @@ def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -
     agree = contrary = parity_same = parity_other = 0.0
     first = [0.0] * 8
     for rank, number in enumerate(aligned.order[:CLAUSES]):
-        score = float(aligned.known[number])
+        score = float(aligned.known_scores[number])
         if score <= 0:
             break
         theirs = grounds.clauses[number]

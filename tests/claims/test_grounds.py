@@ -26,7 +26,7 @@ def test_the_clause_with_the_words_is_first() -> None:
     grounds = grounds_of(*PASSAGES)
     aligned = grounds.aligned(words("Fish is sold"))
     assert aligned.places[0].text == "Fish is sold nearby."
-    assert aligned.scores.max() == aligned.known.max() == 1
+    assert aligned.scores.max() == aligned.known_scores.max() == 1
     assert aligned.missing == 0
 
 
@@ -40,7 +40,7 @@ def test_an_opposite_stands_in_the_place_of_a_word() -> None:
     grounds = grounds_of(*PASSAGES)
     (match,) = grounds.matches(words("expensive"), places_of(PASSAGES[1:])[0].content)
     assert match.sign == -1
-    assert PASSAGES[1][match.other.start : match.other.end] == "cheap"
+    assert PASSAGES[1][match.passage_word.start : match.passage_word.end] == "cheap"
 
 
 def test_no_passage_and_no_word() -> None:
