@@ -69,8 +69,8 @@ def difference(
 def _differing(mine: Sequence[Extent], theirs: Sequence[Extent]) -> Iterator[tuple[Extent, Extent]]:
     """Yield values that are alike and differ, where neither sentence has the other's value elsewhere."""
     alone = [a for a in mine if not any(agrees(a, y) for y in theirs)]
-    others = [b for b in theirs if not any(agrees(b, x) for x in mine)]
-    return ((a, b) for a in alone for b in others if alike(a, b))
+    rivals = [b for b in theirs if not any(agrees(b, x) for x in mine)]
+    return ((a, b) for a in alone for b in rivals if alike(a, b))
 
 
 def _is_stated(statement: Place, extent: Extent) -> bool:

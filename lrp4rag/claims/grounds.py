@@ -43,8 +43,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """What speaks against characters `start` to `end` of a text: characters `passage_start` to `passage_end`
-    of passage `passage`; `weight` (0 to 1) is how sure that is."""
+    """Characters `start` to `end` of a text, and what speaks against them: characters `passage_start` to
+    `passage_end` of passage `passage`; `weight` (0 to 1) is how sure that is."""
 
     start: int
     end: int
@@ -137,10 +137,10 @@ class Grounds:
             else:
                 missing += weight
         total = max(total, 1e-9)
-        known = scores / max(total - missing, 1e-9)
+        known_scores = scores / max(total - missing, 1e-9)
         order = np.argsort(-scores, kind="stable")
         places = [self._places[sentence] for sentence in self._lookup.sentences[order].tolist()]
-        return Alignment(scores / total, known, missing / total, order.tolist(), places)
+        return Alignment(scores / total, known_scores, missing / total, order.tolist(), places)
 
     def presence(self, base: str) -> NDArray[np.float64]:
         """Return how much of a word, or of one in its place, each clause has: (clauses,)."""

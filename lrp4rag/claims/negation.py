@@ -15,7 +15,7 @@ from lrp4rag.claims.signed import Clause, Word
 CLAUSES = 6
 """Clauses of the passages that a clause is compared with, at most."""
 SENTENCES = 5
-"""Sentences of the passages in which words in the place of a sentence's words are looked for, at most."""
+"""Sentences of the passages that a sentence is compared with, at most."""
 NEAR = 40.0
 """Characters at which a word beside another one counts a third."""
 CLEAR = 0.15
@@ -27,8 +27,8 @@ _OF_CLAUSES = (
 
 
 def compare_signs(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], list[Counterpart]]:
-    """Compare the clauses of a sentence with the passages: features by name, and the denials, the surest
-    first."""
+    """Compare the clauses of a sentence with the passages. Return features by name, and the denials, the
+    surest first."""
     if not grounds.clauses or not sentence.content:
         return {}, []
     rows = [
@@ -46,7 +46,7 @@ def compare_signs(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], 
 
 
 def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -> list[float]:
-    """Return the values of `_OF_CLAUSES`: the signs of its words in the clauses that say most of it."""
+    """Return the values of `_OF_CLAUSES` for a clause and the clauses of the passages that say most of it."""
     aligned = grounds.aligned(clause.content, context)
     agree = contrary = parity_same = parity_other = 0.0
     first = [0.0] * 8
@@ -60,18 +60,19 @@ def _compare_clause(grounds: Grounds, clause: Clause, context: Sequence[Word]) -
         share = sum(against) / (sum(match.weight for match in matches) or 1.0)
         turned = sum(match.opposite for match in matches)
         agree, contrary = max(agree, score * (1 - share)), max(contrary, score * share)
-        other = clause.sign * theirs.sign * (-1) ** turned < 0
-        parity_other, parity_same = max(parity_other, score * other), max(parity_same, score * (not other))
+        is_against = clause.sign * theirs.sign * (-1) ** turned < 0
+        parity_other = max(parity_other, score * is_against)
+        parity_same = max(parity_same, score * (not is_against))
         if not rank:
             best = float(aligned.scores[number])
             rarest = max(against, default=0.0)
-            first = [best, score, share, len(against), turned, score * other, rarest, len(matches)]
+            first = [best, score, share, len(against), turned, score * is_against, rarest, len(matches)]
     return [*first, agree, contrary, contrary - agree, aligned.missing, parity_other - parity_same]
 
 
 def _compare_near(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], list[Counterpart]]:
-    """Compare each word and each pole of a sentence with those of the passages that have most of the words
-    around it around them."""
+    """Compare each word and each pole of a sentence with those that stand among the same words in the
+    passages."""
     comparison = _Comparison(grounds, sentence)
     denied_there = 0.0
     for rank, (place, _) in enumerate(grounds.aligned(sentence.content).sentences(SENTENCES)):
@@ -90,8 +91,8 @@ def _compare_near(grounds: Grounds, sentence: Place) -> tuple[dict[str, float], 
 
 
 class _Comparison:
-    """The words and poles of a sentence, and how much of what stands around them stands around the same word
-    or pole of passages, and around its opposite."""
+    """The words and poles of a sentence, and the share of the words around each that stand around the same
+    word or pole of passages, and around its opposite."""
 
     def __init__(self, grounds: Grounds, sentence: Place) -> None:
         self._grounds, self._words, self._poles = grounds, sentence.content, sentence.poles
@@ -105,8 +106,8 @@ class _Comparison:
 
     def add(self, place: Place) -> float:
         """Compare with a sentence of the passages; return the share of the words that it has."""
-        related = [self._grounds.related(word.base) for word in self._words]
-        strength = np.array([[words.get(other.base, 0.0) for other in place.content] for words in related])
+        rows = (self._grounds.related(word.base) for word in self._words)
+        strength = np.array([[row.get(word.base, 0.0) for word in place.content] for row in rows])
         shared = np.abs(strength) * self._weights[:, None]
         there = _starts(place.content)
         self._add_words(place, strength, _support(shared, self._weights, self._at, there))
@@ -117,27 +118,27 @@ class _Comparison:
 
     def _add_words(self, place: Place, strength: NDArray[np.float64], support: NDArray[np.float64]) -> None:
         for k, j in zip(*np.nonzero(strength), strict=True):
-            word, other, turned = self._words[k], place.content[j], strength[k, j] < 0
-            agrees = word.sign * other.sign == (-1 if turned else 1)
+            word, place_word, turned = self._words[k], place.content[j], strength[k, j] < 0
+            agrees = word.sign * place_word.sign == (-1 if turned else 1)
             table = self._tables["same" if agrees else "turned" if turned else "denied"]
             if support[k, j] > table[k]:
                 table[k] = support[k, j]
                 if not agrees:
-                    self._denials.append(_denial(word, other, place, support[k, j]))
+                    self._denials.append(_denial(word, place_word, place, support[k, j]))
 
     def _add_poles(self, place: Place, support: NDArray[np.float64]) -> None:
         for k, pole in enumerate(self._poles):
-            for j, other in enumerate(place.poles):
-                if other.dimension != pole.dimension:
+            for j, place_pole in enumerate(place.poles):
+                if place_pole.dimension != pole.dimension:
                     continue
-                if other.sign == pole.sign:
+                if place_pole.sign == pole.sign:
                     self._pole_for[k] = max(self._pole_for[k], support[k, j])
                 elif support[k, j] > self._pole_against[k]:
                     self._pole_against[k] = support[k, j]
-                    self._denials.append(_denial(pole, other, place, support[k, j]))
+                    self._denials.append(_denial(pole, place_pole, place, support[k, j]))
 
     def features(self) -> dict[str, float]:
-        """Return features of how much more stands around opposites."""
+        """Return features of how much more of the words around a word stand around its opposite."""
         features = dict.fromkeys((f"{name} near" for name in DIMENSIONS), 0.0)
         pole_gaps = self._pole_against - self._pole_for
         for pole, gap in zip(self._poles, pole_gaps, strict=True):
@@ -193,12 +194,13 @@ def _support_of_poles(
     weights: NDArray[np.float64],
     at: NDArray[np.float64],
     there: NDArray[np.float64],
-    own: NDArray[np.float64],
-    said: NDArray[np.float64],
+    claim_poles: NDArray[np.float64],
+    place_poles: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the same of what stands at the characters `own` of the claim and `said` of the passage."""
-    near = _closeness(own, at)
-    best = (shared[:, :, None] * _closeness(there, said)[None]).max(1)
+    """Return the share, as `_support`, of the words near each pole of a claim (at `claim_poles`) that stand
+    near each pole of a passage (at `place_poles`)."""
+    near = _closeness(claim_poles, at)
+    best = (shared[:, :, None] * _closeness(there, place_poles)[None]).max(1)
     supported: NDArray[np.float64] = near @ best / (near @ weights + 1.0)[:, None]
     return supported
 
@@ -212,5 +214,5 @@ def _starts(items: Sequence[Word | Pole]) -> NDArray[np.float64]:
     return np.array([item.start for item in items], float)
 
 
-def _denial(own: Word | Pole, other: Word | Pole, place: Place, weight: float) -> Counterpart:
-    return Counterpart(own.start, own.end, place.passage, other.start, other.end, float(weight))
+def _denial(item: Word | Pole, place_item: Word | Pole, place: Place, weight: float) -> Counterpart:
+    return Counterpart(item.start, item.end, place.passage, place_item.start, place_item.end, float(weight))

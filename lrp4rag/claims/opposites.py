@@ -1,7 +1,7 @@
 """Phrases that say opposite things in other words: "free of charge" and "have to be paid for".
 
-`claims.poles` has more of them, single words too, of which detectors learned how much they tell: a change
-there needs training. These are few enough to make a counter-claim of.
+`claims.poles` has more of them, also single words; detectors learned their weights, so that a change there
+needs training. These are few enough to make a counter-claim of each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lrp4rag.claims.words import content_words
 LEAST = 0.4
 """The share of a clause's other words in a clause of the passages, and around it, at least."""
 SAME = 0.7
-"""Where a clause of the passages has this much of that, and the claim's own pole, nothing is opposed."""
+"""Nothing is opposed where a clause of the passages with the claim's own pole has this much of that share."""
 FEWEST = 2
 """Words of a clause beside its pole, at least."""
 
@@ -113,18 +113,18 @@ _BEFORE = 40
 
 
 def opposites(index: Index, sentence: Place) -> Iterator[Counterpart]:
-    """Yield phrases of a sentence of a response, and opposite ones that passages have in their place."""
-    for part in sentence.parts:
+    """Yield phrases of a sentence of a response, and the opposite phrases of passages in their place."""
+    for clause in sentence.parts:
         for name in _PATTERNS:
-            own = _pole(name, sentence.text[part.start : part.end])
-            if own is None:
+            pole = _pole(name, sentence.text[clause.start : clause.end])
+            if pole is None:
                 continue
-            sign, (start, end) = own
-            start, end = part.start + start, part.start + end
-            words = content_words(f"{sentence.text[part.start : start]} {sentence.text[end : part.end]}")
-            found = _nearest(index, name, sign, words) if len(words) >= FEWEST else None
-            if found is not None:
-                weight, place, (first, last) = found
+            sign, (start, end) = pole
+            start, end = clause.start + start, clause.start + end
+            words = content_words(f"{sentence.text[clause.start : start]} {sentence.text[end : clause.end]}")
+            counter = _nearest(index, name, sign, words) if len(words) >= FEWEST else None
+            if counter is not None:
+                weight, place, (first, last) = counter
                 here, there = sentence.start, place.start
                 yield Counterpart(
                     here + start, here + end, place.passage, there + first, there + last, weight
@@ -134,14 +134,14 @@ def opposites(index: Index, sentence: Place) -> Iterator[Counterpart]:
 def _nearest(
     index: Index, name: str, sign: int, words: frozenset[str]
 ) -> tuple[float, Place, tuple[int, int]] | None:
-    """Return how many of the words a clause of the passages has, by rarity, its sentence, and the characters
-    of its pole; None where it is not the opposite one."""
+    """Return the share of the words, by rarity, that the best clause of the passages with a pole and its
+    surroundings have, its sentence, and the characters of its pole; None where that pole is not opposite."""
     weights = index.weights(words)
     best, same = (0.0, 0, 0, (0, 0)), 0.0
     for number, similarity in index.closest(words):
         place = index.places[number]
-        for part in place.parts:
-            text = place.text[part.start : part.end]
+        for clause in place.parts:
+            text = place.text[clause.start : clause.end]
             pole = _pole(name, text)
             if pole is None:
                 continue
@@ -152,9 +152,9 @@ def _nearest(
                 same = max(same, score)
             if score > best[0]:
                 first, last = pole[1]
-                best = score, pole[0], number, (part.start + first, part.start + last)
-    score, other, number, span = best
-    if score < LEAST or other != -sign or same >= SAME * score:
+                best = score, pole[0], number, (clause.start + first, clause.start + last)
+    score, opposite, number, span = best
+    if score < LEAST or opposite != -sign or same >= SAME * score:
         return None
     if _pole(name, index.places[number].text) is None:
         return None  # the sentence says both
@@ -174,7 +174,7 @@ def _pole(name: str, text: str) -> tuple[int, tuple[int, int]] | None:
 
 
 def _is_denied(text: str, span: tuple[int, int]) -> bool:
-    """Say whether a denial stands before a phrase that has none itself."""
+    """Say whether a phrase without a denial in it has one before it."""
     start, end = span
     if text[start:end].lower().startswith("without"):
         return (

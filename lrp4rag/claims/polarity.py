@@ -43,15 +43,15 @@ _PAIRS = (
 
 OPPOSITES: dict[str, tuple[str, ...]] = {}
 """The words that make another statement in the place of a word, all in small letters."""
-for _one, _other in (
+for _word, _opposite in (
     *((word, f"{word} not") for word in (*_BE_DO_HAVE, *_MODALS) if word not in ("can", "need")),
     ("can", "cannot"),
     ("need to", "need not"),
     ("must", "may"),
     *_PAIRS,
 ):
-    OPPOSITES[_one] = (*OPPOSITES.get(_one, ()), _other)
-    OPPOSITES[_other] = (*OPPOSITES.get(_other, ()), _one)
+    OPPOSITES[_word] = (*OPPOSITES.get(_word, ()), _opposite)
+    OPPOSITES[_opposite] = (*OPPOSITES.get(_opposite, ()), _word)
 
 _SAME = {
     **dict.fromkeys(("can", "might"), "may"),
@@ -73,7 +73,7 @@ _SAME = {
     **{"decreased": "decrease", "fell": "decrease", "falls": "decrease", "shrank": "decrease"},
     **{"shrunk": "decrease"},
 }
-"""Words that say the same, by the one that stands for them."""
+"""Words that say the same, with the one that stands for them."""
 _NO_VALUES = {"like", "on", "first", "left", "right"} | {
     word for word, same in _SAME.items() if same == "not"
 }
@@ -194,17 +194,17 @@ def opposed(first: Value, second: Value) -> bool:
 
 def opposed_words(first: Iterable[Value], second: Iterable[Value]) -> list[tuple[Value, Value]]:
     """Return the pairs of opposed words of two texts, of which neither text has both."""
-    words, others = ([value for value in some if value.kind == "polarity"] for some in (first, second))
-    own, theirs = ({value.key for value in some} for some in (words, others))
-    pairs = ((p, q) for p in words for q in others if p.key not in theirs and q.key not in own)
+    mine, theirs = ([value for value in values if value.kind == "polarity"] for values in (first, second))
+    my_keys, their_keys = ({value.key for value in values} for values in (mine, theirs))
+    pairs = ((p, q) for p in mine for q in theirs if p.key not in their_keys and q.key not in my_keys)
     return [(p, q) for p, q in pairs if opposed(p, q)]
 
 
 def stated_without(denial: Value, text: str) -> tuple[int, int] | None:
     """Return the characters where a text says without a "not" what a value says with one."""
     for word in filter(None, opposites(denial)):
-        if found := re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE):
-            return found.span()
+        if match := re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE):
+            return match.span()
     return None
 
 
@@ -245,9 +245,9 @@ def _families() -> dict[str, str]:
 
 _FAMILIES = _families()
 _OPPOSED = frozenset(
-    frozenset((_SAME.get(one, one), _SAME.get(other, other)))
-    for one, others in OPPOSITES.items()
-    for other in others
-    if not {one, other} & {*_MODALS, "need to"} and " not" not in one + other
+    frozenset((_SAME.get(word, word), _SAME.get(opposite, opposite)))
+    for word, words in OPPOSITES.items()
+    for opposite in words
+    if not {word, opposite} & {*_MODALS, "need to"} and " not" not in word + opposite
 )
-"""Pairs of words that stand for words with an opposite."""
+"""Pairs of opposites, each by the word that stands for it and its likes."""

@@ -28,7 +28,7 @@ _TEXTS = (
     "|lists?|none|neither)"
 )
 _OTHERS = "(?:they|it|I|we|policy|terms|rules?|contract)"
-"""Which may also give, contain or cover something themselves."""
+"""Subjects that may also give, contain or cover something themselves."""
 _TELL = (
     "(?:mention|state|specify|say|name|list|tell|explain|reveal|indicate|describe|discuss|address|answer|quote"
     "|report|record|make clear)s?"
@@ -57,16 +57,16 @@ _AFTER = re.compile(
     rf"|\bnothing\b(?= (?:about|as to|regarding)\b|[^.;]{{0,20}}\b(?:said|mentioned|stated)\b)",
     re.IGNORECASE,
 )
-"""What is missing stands behind it."""
+"""Phrases behind which what is missing stands."""
 _BEFORE = re.compile(
     rf"\b{_BE}{_NOT}(?: \w+){{0,2}}? {_TOLD}"
     rf"|\b{_BE}{_NOT} (?:covered|dealt with|discussed) (?:in|by) (?:them|(?:\w+ ){{0,2}}?{_TEXTS})\b"
     r"|\b(?:left open|unstated|unspecified|missing from the)\b",
     re.IGNORECASE,
 )
-"""What is missing stands before it, or is a clause behind it: "it is not stated whether"."""
+"""Phrases before which what is missing stands, or behind which it is a clause: "it is not stated whether"."""
 _WITHIN = re.compile(rf"\bno\b[^,.;:!?\n]{{1,60}}? {_BE} {_TOLD}", re.IGNORECASE)
-"""What is missing stands in it."""
+"""Phrases in which what is missing stands."""
 _TELLING = re.compile(
     rf"\b(?:{_TEXTS}|{_OTHERS})\b(?: \w+){{0,3}}? (?:{_TELL}|{_HOLD}|deal|speak)\b", re.IGNORECASE
 )
@@ -80,7 +80,8 @@ _HEDGED = re.compile(
     r"|definit(?:e|ive)|further|more|additional|if)\b",
     re.IGNORECASE,
 )
-"""Passages may speak of something and yet not say so much of it, or how it is done."""
+"""Words by which a text may be right although passages speak of the thing: not so much of it, or not how it
+is done."""
 _IDLE = IDLE | word_set(
     """
 afraid anything anywhere apply articles ask available come_in contact description do documentation documents
@@ -99,7 +100,7 @@ place population price procedure rate reason size speed sum telephone temperatur
 year
 """
 )
-"""Kinds of answers, which passages give without a word for them: "by 10 July" of a deadline."""
+"""Kinds of answers that passages give without naming them: "by 10 July" of a deadline."""
 
 Outcome = Literal["there", "absent"]
 
@@ -116,31 +117,32 @@ class Refusal:
 
 
 def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal | None:
-    """Return what the characters `start` to `end` of a text say to be missing that the question asks for:
-    there, where a sentence that is not about something else has its words, if need be with its title;
-    absent, where no passage knows one that was asked for, and the sentence claims nothing else; None for no
-    such sentence, and where the words do not tell."""
+    """Judge what the characters `start` to `end` of a text say to be missing that the question asks for.
+
+    It is there where a sentence that is not about something else has its words, if need be with its title. It
+    is absent where no passage has one of the words that were asked for, and the text claims nothing else.
+    Return None where the text says of nothing that it is missing, and where the words do not tell."""
     grounds, missing = passages.grounds, _missing_in(text, start, end)
     if missing is None:
         return None
     senses, bases = Senses(map(_plain, grounds.question_words)), dict.fromkeys(map(_plain, missing.words))
-    asked = {base for base in bases if base in senses}
-    if not asked or not grounds.clauses:
+    asked_bases = {base for base in bases if base in senses}
+    if not asked_bases or not grounds.clauses:
         return None
     heads = {_head(word.base) for clause in grounds.clauses for word in clause.content}
-    unknown = {base for base in bases if _head(base) not in heads and not _known(grounds, base)}
-    if unknown & asked - _KINDS:
+    unknown = {base for base in bases if _head(base) not in heads and not _of_same_sense(grounds, base)}
+    if unknown & asked_bases - _KINDS:
         rest = text[start : missing.start], text[missing.end : end]
         return None if any(map(_claims, rest)) else Refusal(start, end, "absent")
     if unknown or all(map(str.isdigit, bases)) or _HEDGED.search(text, start, end):
         return None
     subjects = Subjects(passages.question, passages.index)
     for place, score in grounds.aligned(missing.words).sentences(_SENTENCES):
-        title = next(one for one in passages.index.places if one.passage == place.passage)
-        content = {word.base for one in (title, place) for word in one.content}
-        own = set(map(_head, content))
+        title = next(entry for entry in passages.index.places if entry.passage == place.passage)
+        content = {word.base for entry in (title, place) for word in entry.content}
+        stems = set(map(_head, content))
         if (
-            all(_head(base) in own or content & grounds.related(base).keys() for base in bases)
+            all(_head(base) in stems or content & grounds.related(base).keys() for base in bases)
             and len(place.content) > len(bases)  # more than a heading
             and absence_in(place.text, 0, len(place.text)) is None
             and not subjects.is_of_another(place, text[start:end])
@@ -177,9 +179,9 @@ def _missing_in(text: str, start: int, end: int) -> _Missing | None:
         sides = {_WITHIN: [(match.start(), last)], _BEFORE: [before, behind], _AFTER: [behind, before]}
         for side in sides[pattern]:
             content = (word for clause in signed_clauses(text, *side) for word in clause.content)
-            found = {word.base: word for word in content if word.base not in _IDLE}
-            if found:
-                return _Missing(first, last, tuple(found.values()))
+            by_base = {word.base: word for word in content if word.base not in _IDLE}
+            if by_base:
+                return _Missing(first, last, tuple(by_base.values()))
     return None
 
 
@@ -193,9 +195,9 @@ def _head(base: str) -> str:
     return stem(base.partition("_")[0])
 
 
-def _known(grounds: Grounds, base: str) -> set[str]:
-    """Return the words of the passages that are one, or of the same sense."""
-    return {other for other in grounds.related(base) if relation(base, other) in ("same", "synonym")}
+def _of_same_sense(grounds: Grounds, base: str) -> set[str]:
+    """Return the words of the passages of the same sense as a base form."""
+    return {word for word in grounds.related(base) if relation(base, word) in ("same", "synonym")}
 
 
 def _claims(rest: str) -> bool:

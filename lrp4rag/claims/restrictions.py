@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from lrp4rag.claims.conditions import LIMITS, WIDENERS, Restriction, kinds
 from lrp4rag.claims.grounds import Grounds
@@ -14,7 +15,7 @@ from lrp4rag.claims.signed import Clause, Word
 SENTENCES = 3
 """Sentences of the passages whose conditions are compared with those of a clause, at most."""
 UNSAID = 0.5
-"""The share of a condition's words that a response leaves out with it, at least."""
+"""A condition is left out where more than this share of its words is."""
 
 _STRONG = frozenset({"exception", "only", "if", "limit", "mostly"})
 _LOSABLE = _STRONG - {"limit"}
@@ -37,10 +38,11 @@ class LeftOut:
 
 
 def compare_restrictions(
-    grounds: Grounds, sentence: Place, said: Collection[str]
+    grounds: Grounds, sentence: Place, answer_words: Collection[str]
 ) -> tuple[dict[str, float], list[LeftOut]]:
-    """Compare the conditions of a sentence with those of the passages: features by name, and the conditions
-    that it leaves out, the surest first. `said` are the base forms of the response so far."""
+    """Compare the conditions of a sentence with those of the passages. Return features by name, and the
+    conditions that it leaves out, the surest first. `answer_words` are the base forms of the response so
+    far."""
     if not sentence.clauses:
         return {}, []
     features = {
@@ -50,21 +52,21 @@ def compare_restrictions(
     }
     if not grounds.clauses or not sentence.content:
         return features, []
-    known = Senses([*said, *(word.base for word in grounds.question_words)])
+    senses = Senses([*answer_words, *(word.base for word in grounds.question_words)])
     left: list[LeftOut] = []
     rows = [
-        _compare_clause(grounds, sentence, clause, known, left)
+        _compare_clause(grounds, sentence, clause, senses, left)
         for clause in sentence.clauses
         if clause.content
     ]
     for name in rows[0]:
         features[f"{name} max"] = max(row[name] for row in rows)
     features |= _turned(grounds, sentence)
-    return features, sorted(left, key=lambda each: -each.weight)
+    return features, sorted(left, key=lambda condition: -condition.weight)
 
 
 def _compare_clause(
-    grounds: Grounds, sentence: Place, clause: Clause, known: Senses, left: list[LeftOut]
+    grounds: Grounds, sentence: Place, clause: Clause, senses: Senses, left: list[LeftOut]
 ) -> dict[str, float]:
     """Return the features of a clause; add to `left` the conditions that are left out."""
     names = ("drop", "drop strong", "widened", "narrowed", "limits", "universal", "best score")
@@ -89,32 +91,33 @@ def _compare_clause(
             add(f"new {kind}", score)
         for kind in (place.limits & _LOSABLE) - sentence.limits:
             add(f"lost {kind}", score)
-        for each in place.restrictions:
-            unsaid = 1 - _share(grounds, each.words, known)
+        for restriction in place.restrictions:
+            unsaid = 1 - _share(grounds, restriction.words, senses)
             add("drop", score * unsaid)
-            if each.kind in ("never", "only", "need"):
+            if restriction.kind in ("never", "only", "need"):
                 add("drop strong", score * unsaid)
             if unsaid > UNSAID:
-                left.append(LeftOut(place.passage, each.start, each.end, score * unsaid))
+                left.append(LeftOut(place.passage, restriction.start, restriction.end, score * unsaid))
     return row
 
 
 def _turned(grounds: Grounds, sentence: Place) -> dict[str, float]:
     """Return features of the conditions that passages have with the same words and another kind."""
     features = dict.fromkeys(("cond same", "cond contrary", "cond wide", "cond added", "cond n"), 0.0)
-    for each in sentence.restrictions:
+    for restriction in sentence.restrictions:
         same = contrary = 0.0
-        aligned = grounds.aligned(each.words, sentence.content)
+        aligned = grounds.aligned(restriction.words, sentence.content)
         for place, _ in aligned.sentences(SENTENCES):
-            for other in place.restrictions:
-                overlap = _share(grounds, each.words, Senses(word.base for word in other.words))
-                opposite = _are_opposite(each, other) if overlap else None
+            for candidate in place.restrictions:
+                senses = Senses(word.base for word in candidate.words)
+                overlap = _share(grounds, restriction.words, senses)
+                opposite = _are_opposite(restriction, candidate) if overlap else None
                 contrary = max(contrary, overlap * (opposite is True))
                 same = max(same, overlap * (opposite is False))
         features["cond n"] += 1
         features["cond same"] = max(features["cond same"], same)
         features["cond contrary"] = max(features["cond contrary"], contrary - same)
-        if each.kind == "wide":
+        if restriction.kind == "wide":
             features["cond wide"] = max(features["cond wide"], contrary - same)
         features["cond added"] = max(features["cond added"], 1 - float(aligned.scores.max()))
     return features
@@ -127,14 +130,13 @@ def _are_opposite(first: Restriction, second: Restriction) -> bool | None:
         return None
     if "wide" in (first.kind, second.kind):
         return opposite
-    turned = any(
-        relation(one.base, other.base) == "opposite" for one in first.words for other in second.words
-    )
+    pairs = product(first.words, second.words)
+    turned = any(relation(word.base, second_word.base) == "opposite" for word, second_word in pairs)
     return opposite ^ first.is_denied ^ second.is_denied ^ turned
 
 
-def _share(grounds: Grounds, words: Iterable[Word], others: Senses) -> float:
-    """Return the share of words, weighted by rarity, that have the sense of one of `others`."""
+def _share(grounds: Grounds, words: Iterable[Word], senses: Senses) -> float:
+    """Return the share of words, weighted by rarity, that have one of some senses."""
     weights = {base: grounds.rarity(base) for base in sorted({word.base for word in words})}
-    shared = (weight for base, weight in weights.items() if base in others)
+    shared = (weight for base, weight in weights.items() if base in senses)
     return sum(shared) / sum(weights.values())

@@ -1,4 +1,4 @@
-"""Whether two sentences speak of the same: one subject under the same conditions, maybe in other words."""
+"""Whether two sentences speak of the same subject under the same conditions, maybe in other words."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lrp4rag.claims.words import stem, word_set
 Span = tuple[int, int]
 
 SHARED = 2
-"""Content words that both sentences must have beside their values."""
+"""Content words beside their values that both sentences must have."""
 LEAST = 0.4
-"""The part of both sentences' words that they must share."""
+"""The share of both sentences' words that they must have in common."""
 BEGINNING = 4
 """Letters at the beginning of a stem by which words of one family are known: "give", "given"."""
 
@@ -29,7 +29,7 @@ _MEASURES = word_set(
     """
 )
 MEASURES = frozenset(form[:BEGINNING] for word in _MEASURES | set(UNITS) for form in (word, stem(word)))
-"""Beginnings of words that ask for a value, and do not tell of what."""
+"""Beginnings of words that ask for a value and do not tell of what."""
 _WEAK = word_set(
     """
     accord advanc allow also amount apply approx automat begin begins current detail ensur follow general get
@@ -59,18 +59,18 @@ _CLAUSE = re.compile(
     r"[;:]|(?:,| (?=and|but))\s?(?:and|but|which|who|so|while|whereas)\b|, (?:since|because|as)\b",
     re.IGNORECASE,
 )
-"""What follows is said of something else, or a reason."""
+"""Signs behind which the sentence speaks of something else, or gives a reason."""
 _JOINED = re.compile(r"(?:-| (?:(?:of|for|in|to|from|by|with|on) )?(?:the |a |an |its )?)")
 
 
 @dataclass(frozen=True)
 class Side:
-    """A sentence and the characters in it of the value that is looked at; `known` are those of the other
+    """A sentence and the characters of the value in it that is looked at; `shared` are those of its further
     values that the other sentence has too."""
 
     place: Place
     span: Span
-    known: Sequence[Span] = ()
+    shared: Sequence[Span] = ()
 
     @cached_property
     def reach(self) -> int:
@@ -80,8 +80,15 @@ class Side:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """Words with content there, without those of values that both have."""
-        spans = (self.span, *self.known)
+        """The words with content up to there, without the value and those that both sentences have."""
+        return self._tokens_outside((self.span, *self.shared))
+
+    @property
+    def stems(self) -> set[str]:
+        """The stems of the words up to there, without the value."""
+        return {token.stem for token in self._tokens_outside((self.span,))}
+
+    def _tokens_outside(self, spans: Sequence[Span]) -> list[Token]:
         return [
             token
             for token in self.place.tokens
@@ -89,83 +96,78 @@ class Side:
         ]
 
     @property
-    def stems(self) -> set[str]:
-        """Of the words there, without the value."""
-        return {
-            token.stem
-            for token in self.place.tokens
-            if token.stem and token.start < self.reach and not _in_any(token, (self.span,))
-        }
-
-    @property
     def every(self) -> frozenset[str]:
-        """Stems of the sentence, of its heading, and of the sentence before."""
+        """The stems of the sentence, of its heading, and of the sentence before."""
         return self.place.stems | self.place.lead_stems | self.place.before_stems
 
-    def alone(self, other: Side, known: Collection[str] = ()) -> list[Token]:
-        """Words that the other side does not have, nor one of their families, which are not `known`
-        either."""
-        others = beginnings(other.every) | set(known)
+    def alone(self, rival: Side, ignored: Collection[str]) -> list[Token]:
+        """Return the words of which the rival has none of their families; those `ignored` (stems, or their
+        beginnings) are left out."""
+        families = beginnings(rival.every) | set(ignored)
         return [
-            token for token in self.tokens if token.stem[:BEGINNING] not in others and token.stem not in known
+            token
+            for token in self.tokens
+            if token.stem[:BEGINNING] not in families and token.stem not in ignored
         ]
 
 
-def same_subject(one: Side, other: Side, *, strict: bool = False, several: bool = False) -> bool:
-    """Say whether nothing tells apart what two sentences of the same words speak of: no word of the one
-    stands in place of one of the other, and neither has a condition or a modifier that the other lacks. With
-    `strict` no word more at all; with `several` what stands before may have changed in part."""
-    mine, theirs = one.alone(other, _WEAK), other.alone(one, _WEAK)
-    if (mine and theirs) or not _same_lead(one.place, other.place, several):
+def same_subject(first: Side, second: Side, *, strict: bool = False, several: bool = False) -> bool:
+    """Say whether nothing tells apart what two sentences of the same words speak of: no word of the first
+    stands in the place of one of the second, and neither has a condition or a modifier that the other lacks.
+    With `strict`, neither has any word more; with `several`, what stands before may differ in part."""
+    mine, theirs = first.alone(second, _WEAK), second.alone(first, _WEAK)
+    if (mine and theirs) or not _same_lead(first.place, second.place, several):
         return False
-    shared = one.stems & other.every | other.stems & one.every
+    shared = first.stems & second.every | second.stems & first.every
     more = len({token.stem for token in (*mine, *theirs)})
-    weak = len(shared) < SHARED and (more or not shared or not one.place.lead_stems)
-    if weak and not (not more and shared and one.stems == other.stems):
+    weak = len(shared) < SHARED and (more or not shared or not first.place.lead_stems)
+    if weak and not (not more and shared and first.stems == second.stems):
         return False
     if (more and strict) or len(shared) < LEAST * (len(shared) + more):
         return False
     return not any(
         _is_of_some(side, tokens, _CIRCUMSTANCES)
         or any(before for _, before in _joined(side, tokens, shared))
-        for side, tokens in ((one, mine), (other, theirs))
+        for side, tokens in ((first, mine), (second, theirs))
     )
 
 
-def same_in_other_words(one: Side, other: Side, asked: Collection[str], *, strict: bool = False) -> bool:
-    """Say whether nothing tells apart what two sentences speak of that share the words that are `asked` for:
-    no group of people, condition, name or date that one has alone, and no word that each has another of
-    beside the same word; with `strict` none that one of them has."""
-    known = MEASURES | set(asked)
-    sides = ((one, one.alone(other, known)), (other, other.alone(one, known)))
+def same_in_other_words(
+    first: Side, second: Side, question: Collection[str], *, strict: bool = False
+) -> bool:
+    """Say whether nothing tells apart what two sentences speak of that share the words of a question (stems
+    or their beginnings): neither has a group of people, a condition, a name or a date alone, nor do
+    both have a word of their own beside the same word; with `strict`, neither has a word of its own there."""
+    ignored = MEASURES | set(question)
+    sides = ((first, first.alone(second, ignored)), (second, second.alone(first, ignored)))
     if any(_is_of_some(side, tokens, _CONDITIONS, values=not strict) for side, tokens in sides):
         return False
-    shared = one.place.stems & other.place.stems
-    first, second = (set(_joined(side, tokens, shared)) for side, tokens in sides)
-    return not (first or second if strict else first & second)
+    shared = first.place.stems & second.place.stems
+    mine, theirs = (set(_joined(side, tokens, shared)) for side, tokens in sides)
+    return not (mine or theirs if strict else mine & theirs)
 
 
-def _same_lead(one: Place, other: Place, several: bool) -> bool:
-    """Say whether headings, or what "it" stands for, are the same where both have them; one side's may be in
-    the other's sentence."""
-    short, full = (one, other) if one.points_back else (other, one)
-    if not one.lead_stems or not other.lead_stems:
+def _same_lead(first: Place, second: Place, several: bool) -> bool:
+    """Say whether headings, or what "it" stands for, are the same where both have them; those of one side may
+    be in the other's sentence."""
+    short, full = (first, second) if first.points_back else (second, first)
+    if not first.lead_stems or not second.lead_stems:
         return not short.points_back or bool(short.lead_stems & full.stems)
-    if one.points_back != other.points_back:
+    if first.points_back != second.points_back:
         return bool(short.lead_stems & (full.stems | full.lead_stems))
-    mine, theirs = one.lead_stems - other.lead_stems - _WEAK, other.lead_stems - one.lead_stems - _WEAK
+    mine, theirs = first.lead_stems - second.lead_stems - _WEAK, second.lead_stems - first.lead_stems - _WEAK
     labels = any(word.startswith("#") for word in mine | theirs)
-    both = len(one.lead_stems & other.lead_stems)
+    both = len(first.lead_stems & second.lead_stems)
     return (
         not (mine and theirs and not several)
         and not labels
-        and 2 * both >= min(len(one.lead_stems), len(other.lead_stems))
+        and 2 * both >= min(len(first.lead_stems), len(second.lead_stems))
     )
 
 
 def _is_of_some(side: Side, tokens: Sequence[Token], signs: frozenset[str], *, values: bool = True) -> bool:
     """Say whether words that the other side lacks are a group of people, a condition, a name or a time, or
-    with `values` an amount: what is said is not said of all."""
+    with `values` an amount: the sentence is not true of all."""
     kinds = ("name", "date", "time", *(["quantity"] if values else []))
     spans = [
         (value.start, value.end)
