@@ -91,7 +91,7 @@ class Passages:
 
     @cached_property
     def comparer(self) -> Comparer:
-        """Their values, and what these are said of."""
+        """Their values, and the subjects of these."""
         return Comparer(self.question, self.index)
 
     @cached_property

@@ -1,5 +1,5 @@
-"""What a sentence takes from a passage about something else than what was asked: another tariff, another
-model. The passages have all of its values, but of the other thing."""
+"""Sentences that rest on a passage about something else than what was asked: another tariff, another model.
+The passages have all of their values, but of the other thing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lrp4rag.claims.words import content_words
 SHARED = 0.5
 """The share of a clause's words and values that a sentence of the other passage has, at least."""
 BEHIND = 0.1
-"""By how much less the passage that was asked about has in any sentence."""
+"""How much less of them any sentence of the passage that was asked about has, at least."""
 PARALLEL = 0.3
 """The share of the words of two sentences that both have, at least, where two passages say the same of two
 things."""
@@ -75,7 +75,7 @@ class _Clause:
 
 
 class Subjects:
-    """What the passages of a question are about."""
+    """The subjects of a question's passages, by their titles, and the passage that was asked about."""
 
     def __init__(self, question: str, index: Index) -> None:
         self._index, self._question = index, stems_of(question)
@@ -100,7 +100,8 @@ class Subjects:
     @cached_property
     def asked_passage(self) -> int:
         """The passage whose title, or else whose text, has most of the question's words, by rarity."""
-        texts = [self._stems(passage) for passage in range(len(self._places))]
+        places = self._index.places
+        texts = [frozenset[str]().union(*(places[k].stems for k in numbers)) for numbers in self._places]
         titles = [stems for _, stems in self._titles]
 
         def score(words: frozenset[str], among: list[frozenset[str]]) -> float:
@@ -201,12 +202,9 @@ class Subjects:
         # The passage that was asked about names the other subject itself: "the director Tom Hart".
         return not names <= stems_of(" ".join(_NAME.findall(self._index.texts[self.asked_passage])))
 
-    def _stems(self, passage: int) -> frozenset[str]:
-        return frozenset[str]().union(*(self._index.places[k].stems for k in self._places[passage]))
-
     def _are_parallel(self, passage: int) -> bool:
-        """Say whether a passage says of its subject what the one that was asked about says of its own. Equal
-        sentences do not count: they are of one text that was cut into passages."""
+        """Say whether a passage says the same of its subject as the passage that was asked about says of its
+        own. Equal sentences do not count: they are of one text that was cut into passages."""
         if passage not in self._parallel:
             rarity = self._index.rarity
             pairs = product(self._sides(self.asked_passage), self._sides(passage))

@@ -25,7 +25,7 @@ class Subject:
 class Claim:
     """Characters `start` to `end` (exclusive) of a response, that `text`, which state one thing.
 
-    `sentence` is the one around it. `values` and `tokens` are the clause's, with the response's offsets;
+    `sentence` is the sentence around it. `values` and `tokens` are the clause's, with the response's offsets;
     tokens inside a value are left out.
     """
 
@@ -77,7 +77,7 @@ def names_in(values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def share_name(first: Sequence[Value], second: Sequence[Value]) -> bool:
-    """Say whether a name of the one agrees with a name of the other."""
+    """Say whether a name of the first agrees with a name of the second."""
     return any(agree(name, second_name) for name in first for second_name in second)
 
 

@@ -17,7 +17,7 @@ from lrp4rag.claims.words import word_set
 Span = tuple[int, int]
 
 ITEM = 6
-"""Words of an item of a list in a sentence, at most; between longer ones stand clauses."""
+"""Words of an item of a list in a sentence, at most; what is longer is a clause."""
 
 _LETTERS = r"(?:[^\W_]|\p{N})+"
 _TOKEN: re.Pattern[str] = regex.compile(
@@ -30,9 +30,9 @@ _STRONG = word_set(
     unless except because although though whereas while provided excluding including
     """
 )
-"""They begin a clause that states something of its own."""
+"""Words that begin a clause with a statement of its own."""
 _WEAK = word_set("if when once until after before as since")
-"""They begin a clause that is a part of the statement, unless it has an amount."""
+"""Words that begin a clause which belongs to the statement, unless it has an amount."""
 _PHRASES = {
     ("subject", "to"), ("as", "long"), ("only", "if"), ("so", "that"), ("on", "condition"), ("only", "when"),
 }  # fmt: skip
@@ -178,7 +178,7 @@ def _predicates(words: _Words, listed: set[int], tick: Callable[[], None]) -> se
             elif k in listed or _begins(words, k, after, verb, value, leading):
                 cut = k + 1 if words.at(k) in {",", ";", ":", "\u2013", "\u2014"} else k
                 relative = words.at(after) in _RELATIVE or words.at(k) in _RELATIVE
-            elif relative and words.at(k) == "," and not _continues(words, k + 1):
+            elif relative and words.at(k) == "," and words.at(k + 1) not in CONJUNCTIONS | _RELATIVE:
                 cut, relative = k + 1, False
             if cut is not None and cut > since:
                 cuts.add(cut)
@@ -201,9 +201,9 @@ def _begins(words: _Words, k: int, after: int, verb: bool, value: bool, leading:
     elif word == ":":
         begins = value and ahead
     elif word == ",":
-        begins = _begins_at_comma(words, k) or (
-            verb and not leading and words.verb_ahead[after] and not _decides(words, k + 1)
-        )
+        is_relative = not _RELATIVE.isdisjoint((words.at(k + 1), words.at(k + 2)))  # ", in which"
+        is_clause = is_relative or (verb and not leading and words.verb_ahead[after])
+        begins = is_clause and not _decides(words, k + 1)
     elif word == "but" and words.at(k - 1) == ",":
         begins = k + 2 < len(words)
     elif word in CONJUNCTIONS:
@@ -214,11 +214,6 @@ def _begins(words: _Words, k: int, after: int, verb: bool, value: bool, leading:
     else:
         begins = words.strong(k) and (verb or value) and not (leading and k < 2)
     return begins
-
-
-def _begins_at_comma(words: _Words, k: int) -> bool:
-    """Say whether a relative clause follows: ", which" or ", in which"."""
-    return not _decides(words, k + 1) and not _RELATIVE.isdisjoint((words.at(k + 1), words.at(k + 2)))
 
 
 def _decides(words: _Words, k: int) -> bool:
@@ -232,10 +227,6 @@ def _past_adverbs(words: _Words, k: int) -> int:
         if words.at(k) in ADVERBS or words.at(k) in CONJUNCTIONS:
             k += 1
     return min(k, len(words))
-
-
-def _continues(words: _Words, k: int) -> bool:
-    return words.at(k) in CONJUNCTIONS or words.at(k) in _RELATIVE
 
 
 def _lists(words: _Words) -> set[int]:
@@ -295,16 +286,12 @@ def _are_one(text: str, first: Value, second: Value) -> bool:
     between = text[first.end : second.start]
     if first.kind != second.kind and "quantity" not in (first.kind, second.kind):
         return _DATED.fullmatch(between) is not None
-    if _is_bare(first) and _MORE.fullmatch(between):
+    is_bare = first.kind == "quantity" and not first.unit and not first.noun
+    if is_bare and _MORE.fullmatch(between):  # what it counts stands behind the next number
         return True
     if between.strip().lower() == "and":
         return text[max(first.start - 8, 0) : first.start].lower() == "between "
     return _RANGES.fullmatch(between) is not None
-
-
-def _is_bare(value: Value) -> bool:
-    """Say whether a value is a number alone: what it counts stands behind the next number."""
-    return value.kind == "quantity" and not value.unit and not value.noun
 
 
 def _phrase_of(words: _Words, k: int, m: int) -> int | None:

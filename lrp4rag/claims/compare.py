@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 SENTENCE, LEAD, NEIGHBOUR, PASSAGE = 0.7, 0.6, 0.4, 0.2
 """Weight of a word in the clause's sentence, its heading or head, the sentences beside, the passage."""
 OTHER_SLOT = 0.5
-"""Weight of a value in the clause's sentence: a word there is said of all of its clauses, a value is not."""
+"""Weight of a value in the clause's sentence: a word there belongs to all clauses, a value to its own."""
 OF_NAME, OF_OTHER = 0.8, 0.3
 """Weight of a name where it is the subject of a clause that does not have it; at most, where another is."""
 BARE = 0.9
@@ -71,11 +71,12 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What passages say of a slot that characters `start` to `end` of a response fill, that `text`.
+    """A value of a response, its characters `start` to `end`, that `text`, beside what passages have in its
+    slot.
 
-    `rival` are the characters of `passage` that fill the slot there where another value does, and the
-    value's own where it is supported; `difference` is the kind in which they differ. `features` have a name
-    each; one that cannot be told is not a number.
+    `rival` are characters of `passage`: those of another value in the slot, or of the value itself where it
+    is supported. `difference` is the kind in which the two differ. `features` have a name each; a feature
+    without a meaning here is not a number.
     """
 
     start: int
@@ -272,9 +273,9 @@ class Slots:
         positions = np.arange(len(self.terms))
         numbers = np.array([term.clause for term in self.terms])
         same = np.where(numbers[:, None] == numbers[None, :], 1.0, OTHER_CLAUSE)
-        others = 1.0 - np.eye(len(self.terms))
+        distinct = 1.0 - np.eye(len(self.terms))
         near = np.exp(-np.abs(positions[:, None] - positions[None, :]) / REACH)
-        return near * same * others, same * others
+        return near * same * distinct, same * distinct
 
     @cached_property
     def near(self) -> Array:
@@ -571,23 +572,18 @@ class Slots:
     @cached_property
     def _bare(self) -> Array:
         """How much of the sentence clauses say, without its subject and the question: (clauses,)."""
-        keep = np.array([not _is_name(term) for term in self.terms], bool)
+        is_name = (term.value is not None and term.value.kind == "name" for term in self.terms)
+        keep = ~np.array([*is_name], bool)
+        if not len(keep):
+            return np.zeros(len(self.comparer.evidence))
         weights = self.rarities * self.in_passages * (keep if (keep & self.in_passages).any() else 1)
-        return (
-            np.asarray(weights @ self.presences / (weights.sum() + 1e-9))
-            if len(weights)
-            else np.zeros(len(self.comparer.evidence))
-        )
+        return np.asarray(weights @ self.presences / (weights.sum() + 1e-9))
 
     @cached_property
     def passages(self) -> Array:
         """How much of the sentence each passage says, as a share of the best: (passages,)."""
         scores = self.comparer.by_passage(self.wide)
         return np.asarray(scores / max(float(scores.max()), 1e-9))
-
-
-def _is_name(term: Term) -> bool:
-    return term.value is not None and term.value.kind == "name"
 
 
 def _fit_of_names(names: Sequence[Value], entry: Evidence) -> float:

@@ -22,7 +22,7 @@ from lrp4rag.claims.words import content_words
 
 KINDS = ("quantity", "time", "date")
 MOST_VALUES = 30
-"""Values of a text that are looked at, the last ones: what is computed follows what it is computed from."""
+"""Values of a text that are looked at, the last ones: a result stands behind its operands."""
 MOST_TERMS = 5
 """Terms of a sum."""
 MOST_OPERANDS = 12
@@ -36,7 +36,7 @@ EXACT, ROUNDED = 1e-4, 0.01
 """Relative differences of amounts that are the same, and of one that is rounded, at most."""
 _MINUTES, _DAY, _LARGEST = 60.0, 86400.0, 1e6
 _CALENDAR = 28 * _DAY
-"""Of units from which on they differ in length."""
+"""The shortest unit of the calendar whose length varies: a month."""
 _CONSTANTS = (
     (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
     (r"weeks?|weekly", ((7, "7 days"),)),
@@ -50,7 +50,7 @@ _HALF = re.compile(
     r"|\b(?:pays?|paid|charged?|costs?|get|at|by|is|are) half\b(?![ -](?:an|a|past)\b)",
     re.IGNORECASE,
 )
-"""What a passage says of half of a value that the response names."""
+"""Words by which a passage speaks of half of a value that the response names."""
 _TOTAL = (
     r"in total|total(?:s|ling|led)?|altogether|together|combined|in all|sum|i\.e\.|(?:that|which) is|so"
     r"|makes?|comes? to|plus|namely"
@@ -206,18 +206,18 @@ def _operands_of(value: Value, index: Index) -> list[_Operand]:
 
 def _next(
     unknown: Sequence[Value],
-    known: Sequence[_Operand],
+    operands: Sequence[_Operand],
     near: Sequence[_Operand],
     text: str,
     sentence: tuple[int, int],
     question: str,
 ) -> Derivation | None:
-    operands = _distinct(known)
+    distinct = _distinct(operands)
     for value in unknown:
         statement = text[sentence[0] :] if value.start >= sentence[0] else text
         if value.kind == "quantity" and not value.unit and value.amount < SMALL:
             continue
-        for words, used in _ways(value, operands, near, statement, question):
+        for words, used in _ways(value, distinct, near, statement, question):
             passages = [operand.passage for operand in used if operand.passage is not None]
             if passages:
                 return Derivation(value, words, passages[0])

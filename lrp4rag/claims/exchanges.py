@@ -22,7 +22,7 @@ LONGEST = 3
 REACH = 8
 """Words on either side of them that are compared, at most."""
 ENOUGH = 2
-"""Words with content around words that passages have elsewhere, at least; around new ones, one is enough."""
+"""Words with content around words that passages have elsewhere, at least; around new words, 1."""
 _DETERMINERS = word_set("the a an your our their his her its my this that")
 _LEADING = _DETERMINERS | word_set(
     """

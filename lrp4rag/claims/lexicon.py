@@ -22,7 +22,7 @@ _ENDINGS = (
     ("est", ""), ("est", "e"), ("ly", ""),
 )  # fmt: skip
 _DENYING = ("un", "in", "im", "non-", "non", "dis", "ir", "il")
-"""Beginnings that make a word's opposite."""
+"""Prefixes that make a word's opposite."""
 
 
 @functools.cache
@@ -31,17 +31,17 @@ def _table() -> tuple[dict[str, dict[str, Relation]], dict[str, str]]:
     related, bases = defaultdict[str, dict[str, Relation]](dict), dict[str, str]()
     text = (resources.files("lrp4rag.claims") / "lexicon.txt").read_text("utf-8")
     for line in text.splitlines():
-        part, *fields = line.split(" ")
-        if part == "=":
+        kind, *fields = line.split(" ")
+        if kind == "=":
             bases[fields[0]] = fields[1]
             continue
         middle = fields.index("!") if "!" in fields else len(fields)
         words, opposites = fields[:middle], fields[middle + 1 :]
         for word in words:
-            for other in words:
-                related[word].setdefault(other, "synonym")
-            for other in opposites:
-                related[word][other] = related[other][word] = "opposite"
+            for synonym in words:
+                related[word].setdefault(synonym, "synonym")
+            for opposite in opposites:
+                related[word][opposite] = related[opposite][word] = "opposite"
     return dict(related), bases
 
 
@@ -91,7 +91,7 @@ class Senses:
         self._stems = frozenset(map(stem, self._bases))
 
     def __contains__(self, base: str) -> bool:
-        """Say whether a base form is related to one of them: of its stem, of its sense, or opposite."""
+        """Say whether a base form is related to one of these: of its stem, of its sense, or opposite."""
         return stem(base) in self._stems or not related_words(base).keys().isdisjoint(self._bases)
 
 
@@ -99,7 +99,7 @@ def relation(first: str, second: str) -> Relation:
     """Say how two base forms are related: of one stem, of one sense, opposite, or not."""
     if first == second:
         return "same"
-    found = related_words(first).get(second, "")
-    if found != "opposite" and stem(first) == stem(second):
+    kind = related_words(first).get(second, "")
+    if kind != "opposite" and stem(first) == stem(second):
         return "same"
-    return found
+    return kind

@@ -46,11 +46,11 @@ class Lookup:
 
     def exact(self, words: Mapping[str, float]) -> Array:
         """Return the highest weight of some words in each clause: (clauses,)."""
-        found = np.zeros(len(self.sentences))
+        weights = np.zeros(len(self.sentences))
         for word, weight in sorted(words.items(), key=lambda pair: pair[1]):
             if word in self.standing:
-                found[self.standing[word]] = weight
-        return found
+                weights[self.standing[word]] = weight
+        return weights
 
     def spread(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -47,11 +46,14 @@ _TITLES = word_set(
     der den y e & no nr number
     """
 )
-_NO_NAMES = """
+_NO_NAMES = STOP_WORDS | word_set(
+    """
 i a an ok okay yes no based note however additionally passage passages according overall therefore finally
 unable step steps monday tuesday wednesday thursday friday saturday sunday january february march april may
 june july august september october november december bc bce ad ce
 """
+)
+"""Words that are no names by themselves."""
 _SIGNS = str.maketrans({"\u2019": "'", "\u2010": "-", "\u2011": "-"})
 _ALSO = """
 united states: usa, us, america, united states america
@@ -91,16 +93,16 @@ def find_names(text: str, context: Surroundings = NOTHING) -> Iterator[Value]:
     sentence too, or has capitals or digits inside.
     """
     around = Surroundings(text, context)
-    whole = text.strip(" .\n")
+    stripped = text.strip(" .\n")
     begins = {start for start, _ in sentences_in(text)}
     for match in _NAME.finditer(text):
         opens = match.start() in begins or _opens(text, match.start())
         labelled = not re.match(r"[ -][a-z]", text[match.end() : match.end() + 2])
-        words = _without_common_words(match[0], around, opens and match[0] != whole, labelled)
+        words = _without_common_words(match[0], around, opens and match[0] != stripped, labelled)
         start = match.end() - len(words)
         words = re.sub(rf"(?:['\u2019]s?| {_TITLE})\Z", "", words)
-        said = words[:1].isalnum() and not words.isdigit() and not _TITLES.issuperset(words.lower().split())
-        if said and not _is_of_amounts(words):
+        is_word = words[:1].isalnum() and not words.isdigit()
+        if is_word and not (_TITLES.issuperset(words.lower().split()) or _is_of_amounts(words)):
             yield Value("name", start, start + len(words), words, key=name_key(words))
     for match in _IDENTIFIER.finditer(text):
         if not _is_measured(match[0]):
@@ -151,7 +153,7 @@ def _is_common(word: str, around: Surroundings, opens: bool) -> bool:
     ):  # "First World War"
         return False
     common_here = plain in OPPOSITES or plain in around.small
-    return word.islower() or plain in _no_names() or (opens and common_here)
+    return word.islower() or plain in _NO_NAMES or (opens and common_here)
 
 
 def _is_certain(word: str, around: Surroundings) -> bool:
@@ -169,8 +171,3 @@ def _is_measured(word: str) -> bool:
     """Say whether a word is a number with its unit: "10MB"."""
     match = _MEASURED.fullmatch(word)
     return match is not None and (match["unit"] in UNITS or match["unit"].upper() in _SUFFIXES)
-
-
-@functools.cache
-def _no_names() -> frozenset[str]:
-    return STOP_WORDS | set(_NO_NAMES.split())

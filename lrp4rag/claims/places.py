@@ -1,4 +1,4 @@
-"""`Place`: a sentence of a passage or a response, and all that is found in it, once."""
+"""`Place`: a sentence of a passage or a response, and all that is found in it; each is looked for once."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from lrp4rag.util.text import WORD, encodable, normal
 
 _LABEL = re.compile(r"[A-Z]|[IVX]+")
 _ORDINALS = word_set("first second third fourth fifth sixth seventh eighth ninth tenth")
-_KEPT = _ORDINALS | word_set("full part bill call system interest fire bottom top mill front side")
-"""Stop words that tell one thing from another all the same."""
+_DISTINCTIVE = _ORDINALS | word_set("full part bill call system interest fire bottom top mill front side")
+"""Stop words that tell one thing from another nevertheless."""
 _POINTS_BACK = re.compile(
     r"\W*(?:it|they|he|she|this|these|those|each|both|its|their|his|her)\b", re.IGNORECASE
 )
 _HEADING = re.compile(r"#{1,6} |[^.!?;,]{1,60}:?\Z")
 COMPARED: frozenset[Kind] = frozenset({"quantity", "date", "time", "period", "name"})
-"""Kinds of values that fill a slot; words with an opposite and absences are compared elsewhere."""
+"""Kinds of values that fill a slot; the other kinds are compared elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Token:
 
 
 class Part(NamedTuple):
-    """Characters `start` to `end` of a sentence that are a clause, its values that fill a slot, and the words
-    with content outside of these; all offsets are the sentence's."""
+    """Characters `start` to `end` of a sentence, a clause; its values that fill a slot, and the words with
+    content outside of these. All offsets are the sentence's."""
 
     start: int
     end: int
@@ -60,8 +60,8 @@ class Place:
     """Characters `start` to `end` of `source`, which is passage `passage` (counted from 0) or a response;
     `around` are all passages.
 
-    `heading` is the line above that names its topic, and `before` the sentence before it, the last that does
-    not point back itself; either may be "". It may be a heading itself.
+    `heading` is the line above that names its topic, and `before` the last sentence before it that does not
+    point back itself; either may be "". It may be a heading itself.
     """
 
     passage: int
@@ -89,13 +89,13 @@ class Place:
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """Its values, whose characters are the passage's; they are looked for when asked for, since that
+        """Its values; their characters are the source's. They are looked for when they are needed, since that
         takes longer than all else."""
         return tuple(value.shifted(self.start) for value in self.own_values)
 
     @cached_property
     def own_values(self) -> tuple[Value, ...]:
-        """The same; their characters are the sentence's."""
+        """Its values; their characters are the sentence's."""
         return tuple(find_values(self.text, self.around))
 
     @cached_property
@@ -131,7 +131,7 @@ class Place:
         starts = [clause.start for clause in spans]
 
         def number(start: int) -> int:
-            """Clauses leave out heads and signs between them; those belong to the clause before."""
+            """Return the clause of a character; heads and signs between clauses belong to the one before."""
             return max(bisect_right(starts, start) - 1, 0)
 
         parts = []
@@ -183,7 +183,7 @@ class Place:
 
     @cached_property
     def lead_stems(self) -> frozenset[str]:
-        """Of what it continues: the heading, and the sentence that it points back to."""
+        """The stems of what it continues: the heading, and the sentence that it points back to."""
         return stems_of(f"{self.heading} {self.before}" if self.points_back else self.heading)
 
     @cached_property
@@ -204,10 +204,10 @@ def _of_passage(number: int, text: str, around: Surroundings, tick: Callable[[],
     heading = before = ""
     for start, end in sentences_in(text):
         tick()
-        alone = _is_heading(text, start, end)
-        place = Place(number, start, end, text, around, "" if alone else heading, before, alone)
+        is_heading = _is_heading(text, start, end)
+        place = Place(number, start, end, text, around, "" if is_heading else heading, before, is_heading)
         yield place
-        if alone:
+        if is_heading:
             heading, before = place.text, ""
         elif not place.points_back:
             before = place.text
@@ -231,15 +231,15 @@ def tokens_of(text: str) -> Iterator[Token]:
         if match.start() and _LABEL.fullmatch(written):
             yield Token(*match.span(), word, f"#{written}")
         else:
-            kept = word in _KEPT or (word not in STOP_WORDS and len(word) > 1)
-            yield Token(*match.span(), word, _stem(word) if kept else "")
+            has_content = word in _DISTINCTIVE or (word not in STOP_WORDS and len(word) > 1)
+            yield Token(*match.span(), word, _stem(word) if has_content else "")
 
 
 def _stem(word: str) -> str:
-    """That of the package, without the "i" of "carried", and a consonant that is doubled once only."""
+    """Return the stem of a word without the "i" of "carried", and with a doubled consonant once only."""
     if word in _ORDINALS or word in MONTHS:
         return word
-    found = stem(word)
-    if word.endswith(("ied", "ies")) and len(found) > 3:
-        found = found.removesuffix("i")
-    return found[:-1] if len(found) > 4 and found[-1] == found[-2] and found[-1] in "lnptgm" else found
+    result = stem(word)
+    if word.endswith(("ied", "ies")) and len(result) > 3:
+        result = result.removesuffix("i")
+    return result[:-1] if len(result) > 4 and result[-1] == result[-2] and result[-1] in "lnptgm" else result

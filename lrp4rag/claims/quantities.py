@@ -146,10 +146,10 @@ _MARK = re.compile(
 def find_quantities(text: str, context: Surroundings = NOTHING) -> Iterator[Value]:
     """Find quantities in the order of the text; those of a range ("20 to 60 mm") share the unit of its end.
 
-    "Pounds" are money where `text` or `context` has signs of it, and a weight elsewhere.
+    "Pounds" are money where `text` or `context` has signs of money, and a weight elsewhere.
     """
     purse = Purse.of(text, *context.texts, priced=context.prices_in_pounds)
-    quantities = [*_compounds(text), *_numbers(text, purse), *_parts(text, purse), *_phrases(text, purse)]
+    quantities = [*_compounds(text), *_numbers(text, purse), *_fractions(text, purse), *_phrases(text, purse)]
     finite = sorted(
         (quantity for quantity in quantities if math.isfinite(quantity.amount)),
         key=lambda quantity: (quantity.start, -quantity.end),
@@ -162,7 +162,7 @@ def find_quantities(text: str, context: Surroundings = NOTHING) -> Iterator[Valu
 def _numbers(text: str, purse: Purse) -> Iterator[Value]:
     items = {match.start(match.lastgroup or 0) for match in _ITEM.finditer(text)}
     items |= {
-        place for match in _MARK.finditer(text) if _cites(text, match) for place in range(*match.span())
+        position for match in _MARK.finditer(text) if _cites(text, match) for position in range(*match.span())
     }
     for match in _NUMBER.finditer(text):
         if match.start() in items or _GLUED.match(text, match.end()) or _is_pronoun(text, match):
@@ -182,8 +182,7 @@ def _numbers(text: str, purse: Purse) -> Iterator[Value]:
 
 
 def _cites(text: str, match: re.Match[str]) -> bool:
-    """Say whether a number in brackets, or in bold, is a mark: "five (5)" repeats a word, "(5) wash"
-    counts."""
+    """Say whether a number in brackets, or in bold, is a mark that cites: "five (5)" repeats a word."""
     if match["bracket"] is None:
         return True
     word = re.search(r"[^\W\d]+\Z", text[max(match.start() - 20, 0) : match.start()].rstrip())
@@ -258,27 +257,27 @@ def _fraction(written: str | None) -> float:
     return _PARTS[words[-1]]
 
 
-def _parts(text: str, purse: Purse) -> Iterator[Value]:
+def _fractions(text: str, purse: Purse) -> Iterator[Value]:
     """Find fractions of a unit ("half an hour"), of a scale ("half a million") or of anything else, in
     percent."""
     for match in _OUT_OF.finditer(text):
         above, below = (_of_words_or_digits(match[group]) for group in ("above", "below"))
         if 0 < above < below:
-            exact = Precision.around(FRACTION, 100.0)
-            yield Value("quantity", *match.span(), match[0], 100 * above / below, "%", precision=exact)
+            precision = Precision.around(FRACTION, 100.0)
+            yield Value("quantity", *match.span(), match[0], 100 * above / below, "%", precision=precision)
     for match in _PART.finditer(text):
         before = text[max(match.start() - 12, 0) : match.start()]
-        part, what, end = _fraction(match["part"]), (match["unit"] or "").casefold(), match.end()
-        if what in SCALES:
-            amount, unit, factor = part * SCALES[what], "", SCALES[what]
-        elif what:
-            amount, unit, factor = in_base_unit(part, what, purse)
+        fraction, written = _fraction(match["part"]), (match["unit"] or "").casefold()
+        if written in SCALES:
+            amount, unit, factor = fraction * SCALES[written], "", SCALES[written]
+        elif written:
+            amount, unit, factor = in_base_unit(fraction, written, purse)
         elif _NO_PART.search(before) or not (_tells_a_share(match) or _BEFORE_PART.search(before)):
             continue
         else:
-            amount, unit, factor = 100 * part, "%", 100.0
-        exact = Precision.around(2 * FRACTION, factor)
-        yield Value("quantity", match.start(), end, text[match.start() : end], amount, unit, precision=exact)
+            amount, unit, factor = 100 * fraction, "%", 100.0
+        precision = Precision.around(2 * FRACTION, factor)
+        yield Value("quantity", *match.span(), match[0], amount, unit, precision=precision)
 
 
 def _tells_a_share(match: re.Match[str]) -> bool:
@@ -293,8 +292,8 @@ def _phrases(text: str, purse: Purse) -> Iterator[Value]:
         elif match["half"] or _DURING.search(text[max(match.start() - 15, 0) : match.start()]):
             # "An hour" alone says how often.
             amount, unit, factor = in_base_unit(1 + _fraction(match["half"]), match["unit"], purse)
-            exact = Precision.around(FRACTION, factor)
-            yield Value("quantity", *match.span(), match[0], amount, unit, precision=exact)
+            precision = Precision.around(FRACTION, factor)
+            yield Value("quantity", *match.span(), match[0], amount, unit, precision=precision)
     for match in _TIMES.finditer(text):
         yield Value("quantity", *match.span(), match[0], 2.0 if match["twice"] else 1.0, "", "time")
 
@@ -321,13 +320,10 @@ def _noun(text: str, end: int) -> str:
 def _with_scales_of_ranges(text: str, quantities: list[Value]) -> Iterator[Value]:
     for quantity, after in pairwise([*quantities, None]):
         if quantity is not None:
-            factor = (
-                _scale_of_range(quantity, after)
-                if after is not None and _joined(text, quantity, after)
-                else 1.0
-            )
-            exact = quantity.precision.scaled(factor, quantity.precision.factor)
-            yield replace(quantity, amount=quantity.amount * factor, precision=exact)
+            is_range = after is not None and _joined(text, quantity, after)
+            factor = _scale_of_range(quantity, after) if after is not None and is_range else 1.0
+            precision = quantity.precision.scaled(factor, quantity.precision.factor)
+            yield replace(quantity, amount=quantity.amount * factor, precision=precision)
 
 
 def _with_bounds_of_ranges(text: str, quantities: list[Value]) -> list[Value]:
@@ -347,10 +343,8 @@ def _with_bounds_of_ranges(text: str, quantities: list[Value]) -> list[Value]:
 
 def _with_units_of_ranges(text: str, quantities: list[Value], purse: Purse) -> Iterator[Value]:
     for k, quantity in enumerate(_with_scales_of_ranges(text, quantities)):
-        before, after = (
-            quantities[k - 1] if k else None,
-            quantities[k + 1] if k + 1 < len(quantities) else None,
-        )
+        before = quantities[k - 1] if k else None
+        after = quantities[k + 1] if k + 1 < len(quantities) else None
         if after is not None and after.unit and not quantity.unit and _joined(text, quantity, after):
             unit = _NUMBER.match(after.text)
             amount, name, factor = in_base_unit(quantity.amount, (unit and unit["unit"]) or "", purse)
@@ -377,9 +371,8 @@ def _joined(text: str, first: Value, second: Value) -> bool:
     """Say whether only "to", a dash or the like stands between; an "and" needs "between" before."""
     if second.start - first.end > 5 or not (match := _RANGE.fullmatch(text, first.end, second.start)):
         return False
-    return (
-        match[0].strip().lower() != "and" or text[max(first.start - 8, 0) : first.start].lower() == "between "
-    )
+    is_between = text[max(first.start - 8, 0) : first.start].lower() == "between "
+    return is_between or match[0].strip().lower() != "and"
 
 
 def _has_sign(value: Value) -> bool:
@@ -392,14 +385,8 @@ def _compounds(text: str) -> Iterator[Value]:
     for match in _FEET.finditer(text):
         inch = 0.0254
         amount = (12 * int(match["feet"]) + int(match["inches"])) * inch
-        yield Value(
-            "quantity",
-            *match.span(),
-            match[0],
-            amount,
-            "meter",
-            precision=Precision(inch / 2, inch / 2, 2, inch),
-        )
+        precision = Precision(inch / 2, inch / 2, 2, inch)
+        yield Value("quantity", *match.span(), match[0], amount, "meter", precision=precision)
     for match in _CLOCKED.finditer(text):
         amount = 3600.0 * int(match["hours"]) + 60.0 * int(match["minutes"])
         yield Value("quantity", *match.span(), match[0], amount, "second", precision=Precision(30, 30, 3, 60))
@@ -411,15 +398,13 @@ def _joined_units(text: str, quantities: list[Value]) -> list[Value]:
     for quantity in quantities:
         before = joined[-1] if joined else None
         if before is not None and _is_part(text, before, quantity):
-            start = before.start
+            digits = before.precision.digits + quantity.precision.digits
             joined[-1] = replace(
                 before,
                 end=quantity.end,
-                text=text[start : quantity.end],
+                text=text[before.start : quantity.end],
                 amount=before.amount + (quantity.amount if quantity.unit else quantity.amount / 100),
-                precision=replace(
-                    quantity.precision, digits=before.precision.digits + quantity.precision.digits
-                ),
+                precision=replace(quantity.precision, digits=digits),
             )
         else:
             joined.append(quantity)

@@ -26,7 +26,7 @@ nothing none instead free lacks lacking lack fail fails failed failing refuse re
 avoids stop stops prevent prevents against rather unlike
 """
 )
-"""They deny the words behind them."""
+"""Words that deny the words behind them."""
 _NEGATIVE = word_set(
     """
 excluded exclude excludes forbidden forbid forbids prohibited banned ban rejected denied impossible unable
@@ -34,7 +34,7 @@ unavailable invalid void barred ineligible exempt lapses lapse forbidding missin
 dropped gone abolished
 """
 )
-"""They deny what their clause is about."""
+"""Words that deny what their clause is about."""
 _NO_DENIAL = re.compile(
     r"(?:no|not) (?:more|less|later|fewer|earlier|longer than|older|sooner|only|just|merely|until)\b"
     r"|no\.? ?\d|rather (?!than)|(?:stops?|instead)\b(?! of)|free\b(?! (?:of|from)\b(?! charge))"

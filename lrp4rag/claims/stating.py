@@ -173,7 +173,7 @@ def is_heading(text: str, values: Sequence[Value], *, followed: bool) -> bool:
 def _says_more(text: str, cited: Sequence[Value]) -> bool:
     """Say whether a text has more than numbers of passages and a word for them."""
     borders = [0, *(border for value in cited for border in (value.start, value.end)), len(text)]
-    kept = " ".join(text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True))
+    rest = " ".join(text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True))
     return not {"source", "sources", "see", "and", "reference", "references", "from"}.issuperset(
-        re.findall(r"[^\W\d_]+", kept.lower())
+        re.findall(r"[^\W\d_]+", rest.lower())
     )

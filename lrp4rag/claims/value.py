@@ -35,14 +35,14 @@ CONVERTED, ZEROS = 0.01, 0.03
 WORDS, FEW = 0.125, 20.0
 """Tolerance of "about an hour" and "nearly half"; up to which count "about" means one more or less."""
 NEAR = 1.5
-"""Times by which a source may be more than what a claim has with "more than": nobody says "at least 8 hours"
+"""How many times the amount of a claim with "more than" the source may have: nobody says "at least 8 hours"
 of 7 days."""
 SAME_MONTHS = 0.035
 """Tolerance between durations in months or years and in days: 6 months, 180 days."""
 DEGREES = 0.6
 """Kelvins between temperatures in Celsius and in Fahrenheit that agree."""
 WORKDAYS, WEEKEND = 7, 8
-"""In the place of a day of the week."""
+"""Numbers in the place of a day of the week."""
 _SMALL = 1e-4
 _DAY = 86400.0
 
@@ -55,7 +55,7 @@ class Precision:
     * `zeros`: half of its last non-zero place before the decimal point: 50 of "1,300".
     * `digits`: how many significant digits are written; `factor`: base units to the unit it is written in.
     * `bound`, `hedged`: "at least" or "up to", and "about", before or behind it;
-      `loss`: a "loss of" it may have a minus elsewhere.
+      `loss`: whether it is a "loss of", which may have a minus elsewhere.
     """
 
     step: float = 0.0
@@ -113,7 +113,8 @@ def comparable(first: Value, second: Value) -> bool:
 
 
 def _calendar(unit: str) -> str:
-    """Days, decades and centuries lie on one line; weekdays and quarters of a year do not."""
+    """Return the calendar of a date's unit: days, decades and centuries share one; weekdays and quarters of a
+    year have their own."""
     return unit if unit in ("weekday", "quarter") else ""
 
 
@@ -175,9 +176,8 @@ def close(claim: Value, source: Value) -> bool:
         room = max(room, min(precision.zeros, EXACT * size))
     if precision.hedged or source_precision.hedged:
         room = max(room, HEDGED * size, min(precision.zeros, FREELY * size))
-        if (
-            precision.digits == 1 and precision.step < _SMALL**0.5 * precision.factor
-        ):  # "about an hour", "nearly half"
+        # "about an hour", "nearly half"
+        if precision.digits == 1 and precision.step < _SMALL**0.5 * precision.factor:
             room = max(room, WORDS * size)
         elif precision.step == 0.5 and size <= FEW:
             room = max(room, 1.0)
@@ -195,13 +195,13 @@ def close(claim: Value, source: Value) -> bool:
 def without_overlaps(values: Iterable[Value]) -> list[Value]:
     """Return the values that share no character with an earlier one of `values`; linear in the text."""
     taken = bytearray()
-    kept = []
+    result = []
     for value in values:
         taken.extend(bytes(max(value.end - len(taken), 0)))
         if taken.find(1, value.start, value.end) < 0:
             taken[value.start : value.end] = b"\1" * (value.end - value.start)
-            kept.append(value)
-    return kept
+            result.append(value)
+    return result
 
 
 def _same_date(first: Value, second: Value) -> bool:

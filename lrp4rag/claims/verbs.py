@@ -1,4 +1,4 @@
-"""Where a clause has a finite verb, told by words and endings: no tagger is needed, and none is loaded."""
+"""Finite verbs of a sentence, by lists of words and endings: no tagger is loaded."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ PLAIN = word_set(
 
 
 def finite_verbs(words: list[str]) -> list[bool]:
-    """Return which of the words (and signs) of a sentence, in small letters, are finite verbs, as far as can
-    be told. A plain form counts after a subject pronoun, a conjunction or a comma, and at the beginning."""
+    """Return which of the words (and signs) of a sentence, in small letters, are finite verbs, as far as
+    lists and endings tell. A plain form counts after a subject pronoun, a conjunction or a comma, and at the
+    beginning."""
     return [_is_finite(words, k) for k in range(len(words))]
 
 
