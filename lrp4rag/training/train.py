@@ -83,9 +83,9 @@ def token_evidence(
 ) -> Evidence:
     """Measure cross-validated predictions on the annotated rows of a corpus and on its further sets."""
     annotated = corpus.numbers(ANNOTATED)
-    part = {CLASSIFIER: predictions.take(tokens, annotated)}
+    of_annotated = {CLASSIFIER: predictions.take(tokens, annotated)}
     located = localisation(
-        rows.select(annotated), tokens.take(annotated), part, ONCE, resamples=resamples, jobs=jobs
+        rows.select(annotated), tokens.take(annotated), of_annotated, ONCE, resamples=resamples, jobs=jobs
     )
     generators = {
         name: GeneratorEvidence(
@@ -200,8 +200,8 @@ class TokenRecipe:
         examples are read."""
         if reads_comparer(self.blocks.values()):
             bundled_comparer()
-        require_sources(len({one.source for one in examples if one.labels}), "annotated")
-        require_sources(len({one.source for one in examples}), "other")
+        require_sources(len({example.source for example in examples if example.labels}), "annotated")
+        require_sources(len({example.source for example in examples}), "other")
 
     def train(self, rows: Rows, corpus: Corpus, resamples: int, jobs: int) -> Trained:
         """Learn from the whole corpus, and judge its annotated rows and further sets.
@@ -254,16 +254,16 @@ def _fitted(
     blocks: Mapping[str, Block],
     resamples: int,
     jobs: int,
-    **kept: Any,
+    **resuming: Any,
 ) -> Trained:
-    """Cross-validate, choose the operating points by what came out, and learn from all; `kept` says where
+    """Cross-validate, choose the operating points by what came out, and learn from all; `resuming` says where
     finished folds are."""
-    found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs, **kept)
-    probabilities, annotated = found.outcome.probabilities[0], corpus.numbers(ANNOTATED)
+    predictions = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs, **resuming)
+    probabilities, annotated = predictions.outcome.probabilities[0], corpus.numbers(ANNOTATED)
     detector = fit_detector(
         rows, tokens, blocks, probabilities=probabilities, point=FEW_ALARMS, annotated=annotated
     )
-    evidence = token_evidence(rows, corpus, tokens.select(()), found, resamples, jobs)
+    evidence = token_evidence(rows, corpus, tokens.select(()), predictions, resamples, jobs)
     return Trained(detector, evidence, probabilities)
 
 
