@@ -190,7 +190,8 @@ def _regression(
 ) -> tuple[Scores, float, dict[str, float]]:
     """Fit weights of columns (R, k), the offset, and generators' shifts under their prior: the penalty on a
     column's weight is a normal prior too, and how wide it is depends on the column's scale."""
-    names = _shifted_generators(generators)
+    # Shifts can differ only where several generators wrote.
+    names = sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
     beside = np.array(generators)[:, None] == np.array(names, dtype=np.str_)
     penalty = PENALTY * len(labels)
     narrow = np.full(len(names), 1 / (SHIFT_DEVIATION * np.sqrt(penalty)))
@@ -198,11 +199,6 @@ def _regression(
     weights_of_all, offset = logistic_weights(table, labels, 1 / penalty, counts, scale)
     weights, shifts = np.split(weights_of_all, [columns.shape[1]])
     return weights, offset, dict(zip(names, shifts.tolist(), strict=True))
-
-
-def _shifted_generators(generators: Names) -> list[str]:
-    """Return the generators that can differ: none where all responses are by one."""
-    return sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:

@@ -94,8 +94,8 @@ class RunningPrevalence:
         if not 0 <= probability <= 1:
             raise InputError(f"a probability is from 0 to 1, got {probability:g}", field="probability")
         self.responses += 1
-        own = float(at_prevalence(probability, self.trained, self.prevalence))
+        shifted = float(at_prevalence(probability, self.trained, self.prevalence))
         step = max((FEWEST + self.responses) ** _DECAY, 1 / self.window)
-        moved = self.prevalence + step * (own - self.prevalence)
+        moved = self.prevalence + step * (shifted - self.prevalence)
         self.prevalence = min(max(moved, LOWEST), 1 - LOWEST)
         return float(at_prevalence(probability, self.trained, self.prevalence))

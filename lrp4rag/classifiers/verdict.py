@@ -479,13 +479,13 @@ class Judgement:
         the contradicted values; all of them where none is."""
         offsets, tokens = self.encoded.response_offsets, self.tokens[number]
         marks, threshold = self.assessment.marks, self.assessment.token_threshold
-        own = np.zeros(len(offsets), dtype=bool)
+        suspect = np.zeros(len(offsets), dtype=bool)
         if marks is not None:
-            own = marks.probabilities >= marks.threshold
+            suspect = marks.probabilities >= marks.threshold
         elif smooth is not None and threshold is not None:
-            own = smooth < threshold
+            suspect = smooth < threshold
         spans = [(contradiction.start, contradiction.end) for contradiction in contradictions]
-        marked = tokens & (own | tokens_in(offsets, spans))
+        marked = tokens & (suspect | tokens_in(offsets, spans))
         return marked if marked.any() else tokens
 
 
@@ -572,7 +572,7 @@ def _statuses_of_response(
     ]
     probability = assessment.probability
     flagged = probability is not None and threshold is not None and probability >= threshold
-    read = [k for k, one in enumerate(stating) if one != "nothing" and tokens[k].any()]
+    read = [k for k, states in enumerate(stating) if states != "nothing" and tokens[k].any()]
     if not flagged or not read:
         return statuses
     suspect = read

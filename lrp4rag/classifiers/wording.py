@@ -254,8 +254,8 @@ def _recased(sentence: str, forms: dict[str, str]) -> str:
     """Return a sentence in the case of the `forms`, as it is where most of its words are written so."""
     words, shouted = list(_WORD.finditer(sentence)), sentence.isupper()
     candidates = [word[0] for word in (words if shouted else words[1:])]
-    known = [(word, forms.get(word.lower(), word.lower())) for word in candidates if _is_known(word, forms)]
-    raised = [word for word, form in known if word != form and not word.islower()]
+    known = [word for word in candidates if word.lower() in forms or _is_stop(word)]
+    raised = [word for word in known if word != forms.get(word.lower(), word.lower()) and not word.islower()]
     if len(known) < (1 if shouted else FEWEST) or len(raised) < MOST * len(known):
         return sentence
 
@@ -269,10 +269,6 @@ def _recased(sentence: str, forms: dict[str, str]) -> str:
         return form if len(form) == len(match[0]) else match[0]
 
     return _WORD.sub(lowered, sentence)
-
-
-def _is_known(word: str, forms: dict[str, str]) -> bool:
-    return word.lower() in forms or _is_stop(word)
 
 
 def _is_stop(word: str) -> bool:

@@ -121,10 +121,10 @@ Aligned = tuple[Values, list[tuple[int, list[float]]]]
 def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Aligned]) -> Iterator[Aligned]:
     context, encoded = record.context, record.encoded
     index, grams, response = context.index, context.grams, encoded.response
-    asked = np.array(index.similarities(context.question_words))
+    likeness_to_question = np.array(index.similarities(context.question_words))
     passage = np.array([place.passage for place in index.places])
     alone = len(set(passage.tolist())) == 1
-    by_passage = _best_by_passage(asked, passage)
+    by_passage = _best_by_passage(likeness_to_question, passage)
     most_asked = by_passage.max() + _SMALL
     stems = [stem(normal(word.lower())) for *_, word in words]
     so_far = done[-1][0] if done else np.zeros(len(passage))
@@ -182,7 +182,7 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
                     missing,
                     added,
                     away,
-                    float(asked[best]),
+                    float(likeness_to_question[best]),
                 ],
             )
             aligned.append(row)

@@ -146,7 +146,8 @@ def _margins(claim: Claim, scored: tuple[Scored, ...]) -> list[float]:
 
 def _mean_difference(scored: Scored) -> float:
     """Return the mean log-probability of a token of the alternative, less that of one of what is written."""
-    return (scored.own + scored.value) / max(scored.tokens, 1) - scored.own / max(scored.written, 1)
+    written = scored.written_logprob
+    return (written + scored.value) / max(scored.tokens, 1) - written / max(scored.written, 1)
 
 
 def _clipped(margin: float) -> float:

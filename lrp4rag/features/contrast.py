@@ -301,14 +301,14 @@ def _with_text(
 class Scored:
     """An alternative against what was written, in nats: `value` by how much the alternative itself is
     likelier, `tail` by how much what follows is. `tokens` are its own, `written` those of the value, and
-    `own` is the log-probability of these."""
+    `written_logprob` is the log-probability of these."""
 
     alternative: Alternative
     value: float
     tail: float
     tokens: int
     written: int
-    own: float
+    written_logprob: float
 
     @property
     def margin(self) -> float:
@@ -380,12 +380,12 @@ def _joined(
 
 def _scored(claim: Claim, raw: RawScore, sums: Values) -> Scored:
     between = max(claim.last, raw.first + 1)
-    own, after = sums[between] - sums[raw.first], sums[max(raw.last, between)] - sums[between]
+    written, after = sums[between] - sums[raw.first], sums[max(raw.last, between)] - sums[between]
     return Scored(
         claim.alternatives[raw.number],
-        float(raw.value - own),
+        float(raw.value - written),
         float(raw.tail - after),
         raw.tokens,
         between - raw.first,
-        float(own),
+        float(written),
     )

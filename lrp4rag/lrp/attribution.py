@@ -51,9 +51,9 @@ def attribute(
     require_kind(reader, "reader", Reader)
     require_kind(encoded, "encoded", Encoded)
     require_kind(flow, "flow", Flow, type(None))
-    asked = {"segments": segments, "prompt": prompt, "matrix": matrix, "own": own, "keep": keep}
-    for name, given in asked.items():
-        require_kind(given, name, bool)
+    switches = {"segments": segments, "prompt": prompt, "matrix": matrix, "own": own, "keep": keep}
+    for name, value in switches.items():
+        require_kind(value, name, bool)
     require_whole(layer, "layer", 0)
     if resampled is not None:
         require_kind(resampled, "resampled", tuple, list)

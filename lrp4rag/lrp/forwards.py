@@ -92,10 +92,10 @@ def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, ac
         if layer in stack.tapes:
             stack.tapes[layer].mlp = rule
         rules = {composite: rule}
-        for one, which in runs(stack.composites or (composite,) * len(dgate)):
-            if one not in rules:
-                rules[one] = GateRule.at(gate, up, one, activation)
-            rules[one].push(dgate[which], dup[which])
+        for of_tangents, which in runs(stack.composites or (composite,) * len(dgate)):
+            if of_tangents not in rules:
+                rules[of_tangents] = GateRule.at(gate, up, of_tangents, activation)
+            rules[of_tangents].push(dgate[which], dup[which])
         gate.copy_(rule.product)
         output: Tensor = down(mixed)
         return output

@@ -84,7 +84,7 @@ def localisation(
     verdicts = {name: prediction.outcome for name, prediction in predictions.items()}
     if controls is not None:
         markings |= simple(rows, tokens, protocol)
-        verdicts |= whole(rows, protocol, controls, jobs)
+        verdicts |= response_outcomes(rows, protocol, controls, jobs)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     for generator, chosen in parts_of(rows).items():
         selected = rows.select(chosen)
@@ -119,7 +119,7 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
     return markings | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
 
 
-def whole(
+def response_outcomes(
     rows: Rows,
     protocol: Protocol,
     controls: Mapping[str, Control] = WHOLE,

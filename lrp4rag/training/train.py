@@ -32,7 +32,7 @@ from lrp4rag.training.controls import Control, constant, length, novel_words, on
 from lrp4rag.training.corpus import ANNOTATED, MADE, Corpus
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import HONEST, ONCE, Protocol, groups_of, labels_of, splits
-from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation, whole
+from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation, response_outcomes
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.token_detector import fit_detector
@@ -63,7 +63,7 @@ def vector_evidence(
     }
     results = {
         name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
-        for name, outcome in whole(rows, protocol, candidates, jobs, "cross-validating").items()
+        for name, outcome in response_outcomes(rows, protocol, candidates, jobs, "cross-validating").items()
     }
     return Evidence(
         protocol=_words(protocol, resamples),
@@ -346,11 +346,11 @@ def refuse_seen(
     card: Card, examples: Sequence[Example], path: str | Path, comparer: EntailmentModel | None = None
 ) -> None:
     """Raise `InputError` where the detector, or its comparer, was trained on sources of these examples."""
-    seen = seen_examples(card, examples, comparer)
-    if seen:
+    trained_on = seen_examples(card, examples, comparer)
+    if trained_on:
         raise InputError(
-            f"{len(seen)} of {len(examples)} examples share question and passages with the "
-            f"detector's training data (first: '{seen[0].id}'), so its metrics on them would be too "
+            f"{len(trained_on)} of {len(examples)} examples share question and passages with the "
+            f"detector's training data (first: '{trained_on[0].id}'), so its metrics on them would be too "
             "good; leave them out, or allow seen sources",
             path=path,
         )
