@@ -14,7 +14,7 @@ from benchmarks.command import Report, benchmark, count, table
 from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.index import Index
 from lrp4rag.example import Example
-from lrp4rag.judge import Detector
+from lrp4rag.judge import Assessor, Detector
 from lrp4rag.util.progress import track
 from lrp4rag.util.sentences import sentences_in
 
@@ -60,7 +60,7 @@ def main(data: str, every: int, reader: str, dtype: str) -> Report:
             borrowing[kind] += 1
             if is_flagged(detector, example):
                 flagged[kind] += 1
-                with patch.object(Detector, "_unborrowed", lambda *given: given[-1]):
+                with patch.object(Assessor, "_unborrowed", lambda *given: given[-1]):
                     alone[kind] += not is_flagged(detector, example)
     columns = (answers, borrowing, flagged, alone)
     rows = [[kind, *(str(counts[kind]) for counts in columns)] for kind in sorted(answers)]

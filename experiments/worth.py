@@ -28,7 +28,7 @@ from lrp4rag.features.parts import RELEVANCE as RELEVANCE_PART
 from lrp4rag.features.record import Record
 from lrp4rag.training.controls import logistic
 from lrp4rag.training.folds import ONCE
-from lrp4rag.training.localisation import ALL, parts_of, whole
+from lrp4rag.training.localisation import ALL, parts_of, response_outcomes
 from lrp4rag.training.metrics import LEVEL, intervals_of
 from lrp4rag.training.rows import Rows
 from lrp4rag.training.validation import Outcome, cross_validated
@@ -205,7 +205,7 @@ def _as_repeats(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _trivial(rows: Rows, jobs: int, seeds: int, resamples: int) -> dict[str, dict[str, Interval]]:
-    runs = [whole(rows, replace(ONCE, seed=seed), jobs=jobs) for seed in range(seeds)]
+    runs = [response_outcomes(rows, replace(ONCE, seed=seed), jobs=jobs) for seed in range(seeds)]
     return {
         name: {
             str(generator): _interval(_draws(rows, _as_repeats([run[name] for run in runs]), part, resamples))

@@ -225,8 +225,8 @@ def _from_rows(
     examples, lines = [], dict[str, tuple[str | Path, int]]()
     empty: list[str] = []
     for file, line, number, row in rows:
-        for example, place in examples_of(row, file, line, template=template, number=number):
-            refuse_duplicate(example.id, lines, file, line, f"{place}id")
+        for example, prefix in examples_of(row, file, line, template=template, number=number):
+            refuse_duplicate(example.id, lines, file, line, f"{prefix}id")
             examples.append(example)
             if example.empty:
                 empty.append(f"{file}, line {line}, field 'passages[{example.empty[0]}]'")
@@ -234,7 +234,7 @@ def _from_rows(
         where = empty[0]
         more = f"; {len(empty):,} rows have such" if len(empty) > 1 else ""
         warnings.warn(f"{where}: the passage is empty and is left out{more}", LRP4RAGWarning, stacklevel=4)
-    return _some(examples, path)
+    return _require_some(examples, path)
 
 
 def examples_of(
@@ -247,14 +247,14 @@ def examples_of(
     """
     parsed = _validated(ExampleRow, row, path, line)
     id = parsed.id if parsed.id is not None else str(line if number is None else number)
-    for response, place in _responses(parsed, id, path, line):
+    for response, prefix in _responses(parsed, id, path, line):
         fields = response.model_dump(exclude={"labels", "passages", "source_id", "responses"})
         fields |= {"passages": [row.source for row in response.passages], "source": response.source_id}
         if response.labels is not None:
             fields["labels"] = tuple(Label(**vars(label)) for label in response.labels)
         if response.template is None:
             fields["template"] = template
-        yield _create(fields, path, line, place), place
+        yield _create(fields, path, line, prefix), prefix
 
 
 def _responses(row: ExampleRow, id: str, path: str | Path, line: int) -> Iterator[tuple[ExampleRow, str]]:
@@ -309,7 +309,7 @@ def load_ragtruth(folder: Path, *, task: str | None = None, split: str | None = 
             "generator": response.model,
         }
         examples.append(_create(fields, responses_path, line))
-    return _some(examples, responses_path)
+    return _require_some(examples, responses_path)
 
 
 _TASKS = {
@@ -321,7 +321,8 @@ _TASKS = {
 
 
 def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str, list[str]]:
-    """Question and passages of a RAGTruth source, whose text the prompt holds: a record is one passage."""
+    """Return question and passages of a RAGTruth source, whose text the prompt holds: a record is one
+    passage."""
     info, task = source.source_info, source.task_type
     if task not in _TASKS:
         message = f"task type '{one_line(task, 100)}' is not supported; supported: {', '.join(_TASKS)}"
@@ -338,26 +339,24 @@ def _ragtruth_parts(source: _RagTruthSource, path: Path, line: int) -> tuple[str
         record = source.prompt[source.prompt.find("{") : source.prompt.rfind("}") + 1]
         if record:
             return "", [record]
-    wanted = _TASKS[task]
-    raise InputError(
-        f"for task type '{task}' this must be {wanted}", path=path, line=line, field="source_info"
-    )
+    form = _TASKS[task]
+    raise InputError(f"for task type '{task}' this must be {form}", path=path, line=line, field="source_info")
 
 
-def _create(fields: dict[str, Any], path: str | Path, line: int, place: str = "") -> Example:
-    """`place` is what the names of a response's fields begin with."""
+def _create(fields: dict[str, Any], path: str | Path, line: int, prefix: str = "") -> Example:
+    """Create an example; `prefix` is what the names of a response's fields begin with."""
     try:
         if fields["prompt"] == "":
             raise InputError("the prompt is empty; leave it out to have it rendered", field="prompt")
         return Example(**{name: value for name, value in fields.items() if value is not None})
     except InputError as error:
         field = "source_id" if error.field == "source" else error.field
-        if place and field and field.partition("[")[0] in ("response", "labels", "generator", "id"):
-            field = place + field
+        if prefix and field and field.partition("[")[0] in ("response", "labels", "generator", "id"):
+            field = prefix + field
         raise InputError(error.reason, path=path, line=line, field=field) from error
 
 
-def _some(examples: list[Example], path: str | Path) -> list[Example]:
+def _require_some(examples: list[Example], path: str | Path) -> list[Example]:
     if not examples:
         raise InputError("no examples", path=path)
     return examples
@@ -376,7 +375,7 @@ def refuse_duplicate(
 
 
 def _rows(path: Path) -> Iterator[tuple[int, int, Any]]:
-    """(line, number, value) of each row of a JSONL, JSON or Parquet file."""
+    """Yield (line, number, value) of each row of a JSONL, JSON or Parquet file."""
     if not is_parquet(str(path)):
         yield from _json_rows(_read(path, LARGEST_DATA), path)
         return
@@ -387,7 +386,7 @@ def _rows(path: Path) -> Iterator[tuple[int, int, Any]]:
 
 
 def _json_rows(content: bytes, path: str | Path) -> Iterator[tuple[int, int, Any]]:
-    """(line, number, value) of each JSONL line (numbered by line), array element, or of one object."""
+    """Yield (line, number, value) of each JSONL line (numbered by line), array element, or of one object."""
     text = _decode(content, path)
     first = text.lstrip().partition("\n")[0]
     if first.startswith("["):
@@ -413,7 +412,7 @@ def is_json(text: str | bytes) -> bool:
 
 
 def _elements(text: str) -> Iterator[tuple[int, int, Any]]:
-    """(line, number, value) of each element of a valid JSON array."""
+    """Yield (line, number, value) of each element of a valid JSON array."""
     decoder, position = json.JSONDecoder(), text.index("[") + 1
     for number in itertools.count(1):
         while text[position].isspace() or text[position] == ",":

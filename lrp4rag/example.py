@@ -96,11 +96,11 @@ class Example:
         passages: object = self.passages
         if isinstance(passages, str | bytes) or not isinstance(passages, Sequence):
             raise InputError("give a list of texts, one for each passage", field="passages")
-        parts = tuple(_passage(part, f"passages[{k}]") for k, part in enumerate(passages))
-        self._set(passages=tuple(part.read if isinstance(part, Source) else part for part in parts))
-        sources = {part.read: part for part in (*self.sources, *parts) if isinstance(part, Source)}
+        entries = tuple(_passage(entry, f"passages[{k}]") for k, entry in enumerate(passages))
+        self._set(passages=tuple(entry.read if isinstance(entry, Source) else entry for entry in entries))
+        sources = {entry.read: entry for entry in (*self.sources, *entries) if isinstance(entry, Source)}
         self._set(sources=tuple(sources.get(text) or Source(text) for text in self.passages))
-        self._set(passages=tuple(part.read for part in self.sources))
+        self._set(passages=tuple(source.read for source in self.sources))
         if self.labels is not None:
             self._set(labels=_exact_all(self.labels, Label, "labels"))
         self._set(spans=_exact_all(self.spans, Span, "spans"))
@@ -170,7 +170,7 @@ class Example:
 
     @property
     def content_hash(self) -> str:
-        """Identifies question and passages, whatever the template, file or id they came with."""
+        """The hash of question and passages, whatever the template, file or id they came with."""
         return content_hash(self.question, self.passages)
 
     def with_response(self, response: str) -> Example:
@@ -184,7 +184,7 @@ def _passage(value: object, field: str) -> str | Source:
         return value
     if not isinstance(value, Mapping):
         raise InputError(f"a text is needed, not {type(value).__name__}", field=field)
-    names = {part.name for part in fields(Source)}
+    names = {each.name for each in fields(Source)}
     if unknown := [name for name in value if name not in names]:
         raise InputError(
             f"a passage has no field {unknown[0]!r}; it has {', '.join(sorted(names))}", field=field
@@ -214,8 +214,8 @@ def _exact_all(values: object, kind: type[Marked], field: str) -> tuple[Marked, 
     for k, mark in enumerate(values):
         if not isinstance(mark, kind):
             raise InputError(f"a {kind.__name__} is needed, not {type(mark).__name__}", field=f"{field}[{k}]")
-        exactly: dict[str, Any] = {}
-        for name, value in ((part.name, getattr(mark, part.name)) for part in fields(mark)):
+        exactly = {each.name: getattr(mark, each.name) for each in fields(mark)}
+        for name, value in exactly.items():
             if name in ("start", "end", "index"):
                 require_whole(value, f"{field}[{k}].{name}")
             exactly[name] = exact(value) if isinstance(value, str) else value
@@ -273,13 +273,13 @@ def first_sources(sources: Iterable[str], count: int | None) -> set[str]:
 
 
 def content_hash(question: str, passages: Sequence[str]) -> str:
-    """SHA-256 (first 16 hex digits) of the question and the passages, white space collapsed."""
-    parts = [" ".join(text.split()) for text in (question, *passages)]
-    return json_hash(parts)[:16]
+    """Return the SHA-256 (first 16 hex digits) of the question and the passages, white space collapsed."""
+    texts = [" ".join(text.split()) for text in (question, *passages)]
+    return json_hash(texts)[:16]
 
 
 def render(template: str, question: str, passages: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
-    """Fill `{context}` (numbered passages) and `{question}`; returns the prompt and the spans."""
+    """Fill `{context}` (numbered passages) and `{question}`; return the prompt and the spans."""
     for name in ("context", "question"):
         if template.count(f"{{{name}}}") != 1:
             raise InputError(f"the template must contain {{{name}}} exactly once", field="template")
@@ -290,9 +290,9 @@ def render(template: str, question: str, passages: Sequence[str]) -> tuple[str, 
             spans.append(Span("question", 0, len(text), len(text) + len(question)))
             text += question
         elif piece == "{context}":
-            shown = [(k, passage) for k, passage in enumerate(passages) if passage.strip()]
-            for k, passage in shown:
-                text += f"{chr(10) * 2 if k > shown[0][0] else ''}passage {k + 1}:"
+            filled = [(k, passage) for k, passage in enumerate(passages) if passage.strip()]
+            for k, passage in filled:
+                text += f"{chr(10) * 2 if k > filled[0][0] else ''}passage {k + 1}:"
                 spans.append(Span("passage", k, len(text), len(text) + len(passage)))
                 text += passage
         else:
@@ -334,13 +334,13 @@ def _locate_passages(prompt: str, passages: Sequence[str], cursor: int = 0) -> l
     return spans
 
 
-def _locate_question(prompt: str, question: str, taken: list[Span]) -> list[Span]:
+def _locate_question(prompt: str, question: str, passages: list[Span]) -> list[Span]:
     if not question:
         return []
     start = prompt.find(question)
     while start >= 0:
         end = start + len(question)
-        if all(end <= span.start or start >= span.end for span in taken):
+        if all(end <= span.start or start >= span.end for span in passages):
             return [Span("question", 0, start, end)]
         start = prompt.find(question, start + 1)
     raise InputError(

@@ -143,7 +143,7 @@ def generating(
     max_memory: int | None = None,
     truncation: Truncation = "error",
 ) -> Generator[GeneratedToken, None, Generation]:
-    """`generate` as an iterator of tokens, whose return value is the `Generation`.
+    """Yield the tokens of `generate` one by one, and return the `Generation`.
 
     The reader's model is in relevance mode until the iterator has ended, or was closed: relevance and
     verdicts that are asked of it in between, also by other threads, are refused.
@@ -157,7 +157,7 @@ def generating(
         stopped = stop is not None and stop(so_far)
         return stopped
 
-    made: list[GeneratedToken] = []
+    tokens: list[GeneratedToken] = []
     decoding, seconds = Decoding(reader.tokenizer), dict[str, float]()
     with relevance_mode(reader.model, composite, max_memory=max_memory) as flow:
         streamed = stream(
@@ -168,24 +168,24 @@ def generating(
             sampling=sampling,
             stop=watched,
         )
-        for one in _timed(streamed, seconds):
-            text = decoding.step(one.id)
-            made.append(GeneratedToken(one.id, text, prompt.segment_names, one.relevance, one.logit))
-            yield made[-1]
-    if not made:
+        for token in _timed(streamed, seconds):
+            text = decoding.step(token.id)
+            tokens.append(GeneratedToken(token.id, text, prompt.segment_names, token.relevance, token.logit))
+            yield tokens[-1]
+    if not tokens:
         raise LRP4RAGError("the reader gave an empty response; ask otherwise, or take another reader")
     if stopped:
         ending: Ending = "stop"
-    elif len(made) == room:
+    elif len(tokens) == room:
         ending = "length" if room == max_new_tokens else "window"
     else:
         ending = "end"
-    relevance = _relevance(reader, flow, prompt, decoding, made)
-    return Generation(example, relevance, tuple(made), ending, seconds)
+    relevance = _relevance(reader, flow, prompt, decoding, tokens)
+    return Generation(example, relevance, tuple(tokens), ending, seconds)
 
 
 def _timed(tokens: Iterator[StreamedToken], seconds: dict[str, float]) -> Iterator[StreamedToken]:
-    """Adds up the time that tokens take, not what is done with them; the first reads the prompt."""
+    """Add up the time that tokens take, not what is done with them; the first reads the prompt."""
     what = "first token"
     while True:
         started = time.perf_counter()
@@ -198,20 +198,20 @@ def _timed(tokens: Iterator[StreamedToken], seconds: dict[str, float]) -> Iterat
 
 
 def _relevance(
-    reader: Reader, flow: Flow, prompt: Encoded, decoding: Decoding, made: Sequence[GeneratedToken]
+    reader: Reader, flow: Flow, prompt: Encoded, decoding: Decoding, tokens: Sequence[GeneratedToken]
 ) -> Relevance:
-    by_segment = np.stack([token.by_segment for token in made], axis=1)
+    by_segment = np.stack([token.by_segment for token in tokens], axis=1)
     return Relevance(
         encoded=replace(
             prompt,
             response=decoding.text,
-            response_ids=tuple(token.id for token in made),
+            response_ids=tuple(token.id for token in tokens),
             response_offsets=decoding.offsets,
         ),
         composite=flow.composite.name,
         target=flow.target,
         reader=reader.identity.as_dict(),
-        logits=np.array([token.logit for token in made], np.float32),
+        logits=np.array([token.logit for token in tokens], np.float32),
         response=by_segment.sum(0) / np.float32(len(prompt.prompt_ids)),
         by_segment=by_segment,
     )

@@ -69,7 +69,8 @@ from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
 P = TypeVar("P", Contradiction, Difference)
-Judged = tuple[CounterClaim, float | None]
+Countered = tuple[CounterClaim, float | None]
+"""A counter-claim, and its probability where it needs one."""
 
 OF_CARD = "default"
 """The reader that a detector was trained with."""
@@ -93,7 +94,7 @@ class ExplainedVerdict(Analysis):
         object.__setattr__(self, "reasons", reasons_of(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """What `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
+        """Return what `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
         return record(self, prevalence=self.prevalence)
 
     def to_html(self) -> str:
@@ -110,182 +111,6 @@ class ExplainedVerdict(Analysis):
 
     def __repr__(self) -> str:
         return f"<{verdict_words(self)}: {[span.text for span in self.spans]}>"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Examined:
-    """All that an explained verdict is built of."""
-
-    judgement: Judgement
-    evidence: Evidence
-    details: dict[str, Any]
-
-    def verdict(self) -> ExplainedVerdict:
-        basis = {"judgement": self.judgement, "evidence": self.evidence}
-        return self.judgement.verdict(self.evidence, ExplainedVerdict, **basis, **self.details)
-
-
-class _Part:
-    """A prompt as it is read, encoded once for all responses to it: whole, or an excerpt."""
-
-    def __init__(
-        self, reader: Reader, example: Example, truncation: Truncation, excerpt: Excerpt | None = None
-    ) -> None:
-        self.example, self.excerpt, self._reader = example, excerpt, reader
-        self._truncation: Truncation = truncation
-
-    @cached_property
-    def whole(self) -> Encoded:
-        return self._reader.whole_prompt(self.example)
-
-    @cached_property
-    def _premise(self) -> tuple[Premise, Encoded] | None:
-        """What only the question supposes, and the prompt without it."""
-        premise = premise_of(self.example)
-        if premise is None:
-            return None
-        return premise, self._reader.whole_prompt(premise.example)
-
-    def encode(self, response: str) -> Encoded:
-        """With a response, truncated to the reader's window."""
-        return self._reader.with_response(self.whole, response, truncation=self._truncation)
-
-    def supposing(self, encoded: Encoded) -> tuple[Encoded, tuple[int, ...]] | None:
-        """Where sentences of a response repeat what only the question supposes: the response after the
-        question as the passages would have it, and these sentences' numbers."""
-        if self._premise is None:
-            return None
-        premise, whole = self._premise
-        sentences = premise.repeated_in(encoded.response, encoded.sentences)
-        if not sentences:
-            return None
-        other = self._reader.with_response(whole, encoded.response, truncation=self._truncation)
-        return other, sentences
-
-    def saying(self, derived: Iterable[Derivation], response: str) -> Encoded:
-        """Encode a response after passages that also say what it derives from them."""
-        example = with_derivations(self.example, derived)
-        return _Part(self._reader, example, self._truncation).encode(response)
-
-    def without(self, passages: Collection[int], response: str) -> Encoded:
-        """Encode a response after the prompt without some passages."""
-        texts = ["" if number in passages else text for number, text in enumerate(self.example.passages)]
-        return _Part(self._reader, with_passages(self.example, texts), self._truncation).encode(response)
-
-    def fitted(self) -> Encoded:
-        """Without a response. Raises `InputError` for a prompt that leaves no room for one."""
-        return self._reader.fit_prompt(self.whole, max_new_tokens=1, truncation=self._truncation)
-
-    def placed(self, some: Iterable[P]) -> tuple[P, ...]:
-        """Return contradictions or differences with their characters in the passages as they were given."""
-        moved = []
-        for one in some:
-            start, end = one.passage_start, one.passage_end
-            if self.excerpt is not None:
-                start, end = self.excerpt.original(one.passage, start, end)
-            moved.append(replace(one, passage_start=start, passage_end=end))
-        return tuple(moved)
-
-    def computed(self, values: tuple[Computed, ...]) -> tuple[Computed, ...]:
-        """The same for values that follow from others."""
-        return values if self.excerpt is None else self.excerpt.computed(values)
-
-
-class Prompt:
-    """The question and passages of an example, for all responses to them.
-
-    What a detector of plain passes learned from is short: a prompt that is longer, has more passages, or
-    leaves no room for a response in the reader's window, is read in excerpts (see `features.excerpt`). Where
-    texts alone are judged, they are judged whole, and a reader beside them reads an excerpt for evidence.
-    """
-
-    def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
-        """Raises `InputError` for what the reader cannot read."""
-        self.detector, self.example, self.truncation = detector, example, truncation
-        words, self._words = detector.words, None
-        if words is not None:  # what is read for evidence alone refuses nothing
-            truncation, self._words = "passages", _Part(words, example, truncation)
-        self._truncation: Truncation = truncation
-        self._whole = _Part(detector.reader, example, truncation)
-        self._last: tuple[str, _Part] | None = None
-        self._growing = Growing()
-
-    def of(self, example: Example) -> Prompt | None:
-        """Return it for another response's example, without encoding anything anew; None where that has
-        another question or other passages."""
-        if _prompt_key(self.example) != _prompt_key(example):
-            return None
-        prompt = copy(self)
-        prompt.example = example
-        return prompt
-
-    def part(self, response: str = "", *, growing: bool = False) -> _Part:
-        """Return what a response is judged by. While it is `growing`, that stays the same as long as it has
-        what its new sentences cannot be judged without."""
-        return self._words or self._part_read(response, growing=growing)
-
-    def replayed(self, part: _Part, encoded: Encoded) -> tuple[Encoded | None, Excerpt | None]:
-        """Return a response, which was judged as `encoded` by a `part`, as the reader reads it for evidence,
-        None where it has no room for it; and the excerpt of a long prompt."""
-        if self._words is None:
-            return encoded, part.excerpt
-        part = self._part_read(encoded.response)
-        try:
-            return part.encode(encoded.response), part.excerpt
-        except WindowError:
-            return None, None
-
-    def _part_read(self, response: str, *, growing: bool = False) -> _Part:
-        """Return what the reader reads of the prompt for a response."""
-        if not self.detector.plain or not self._is_long(response):
-            return self._whole
-        long = self._long
-        if not growing:
-            return self._excerpt(long, response)
-        before, part = self._last or ("", self._excerpt(long, ""))
-        excerpt = part.excerpt if response.startswith(before) else None
-        if excerpt is None or not long.suffices(excerpt, response, since=len(before)):
-            part = self._excerpt(long, response)
-        self._last = response, part
-        return part
-
-    def context(self, part: _Part, record: Record) -> Context | LongPrompt:
-        """Return all passages that a response is compared with, where it was read with a part of them."""
-        if part.excerpt is None:
-            return record.context
-        return self._long
-
-    @cached_property
-    def _long(self) -> LongPrompt:
-        return self.detector.long_prompt(self.example, self._whole.whole)
-
-    def read(self) -> None:
-        """Read it now; else it is read with the first response. Raises `InputError` for one that leaves no
-        room for a response."""
-        self.detector.read_prompt(self.part(growing=True).fitted(), self._growing)
-
-    def judge(self, response: str) -> ExplainedVerdict:
-        """Return the verdict on a response that is still growing, without evidence and reasons."""
-        options = {"evidence": False, "reasons": False, "growing": self._growing}
-        return self.detector.examine(self, response, **options)
-
-    def _is_long(self, response: str) -> bool:
-        tokens, passages = self.detector.most_read
-        whole, window = self._whole.whole, self.detector.reader.window
-        if len(whole.prompt_ids) > tokens or sum(map(bool, map(str.strip, self.example.passages))) > passages:
-            return True
-        return window is not None and len(whole.prompt_ids) + self._tokens_in(response) > window
-
-    def _excerpt(self, long: LongPrompt, response: str) -> _Part:
-        tokens, passages = self.detector.most_read
-        window = self.detector.reader.window
-        room = math.inf if window is None else window - max(self._tokens_in(response), 1)
-        most = min(tokens if window is None else min(tokens, window), room / NEEDED)
-        excerpt = long.excerpt(response, tokens=EXCERPT * most, passages=passages, most=NEEDED * most)
-        return _Part(self.detector.reader, excerpt.example, self._truncation, excerpt)
-
-    def _tokens_in(self, response: str) -> int:
-        return len(self._whole.whole.with_response(response, self.detector.reader.tokenizer).response_ids)
 
 
 class Detector:
@@ -333,18 +158,18 @@ class Detector:
         self.max_memory, self.prompt_bytes = max_memory, prompt_bytes
         self._users, self._mode = 0, ExitStack()
         self._flow: Flow | None = None
-        self._replay: Replay | None = None
-        # Two of them: with one, what is supposed would put its own prompt out.
+        self._relevance_replay: Replay | None = None
         texts = not reader.has_model or (model is not None and model.texts)
         self.words = load_reader(NONE) if texts and reader.has_model else None
         """What cuts texts into words where they alone are judged beside a reader, None elsewhere."""
-        self._plain: TextReplay | PlainReplay
-        self._supposing: TextReplay | PlainReplay
+        # Two of them: with one, what is supposed would put its own prompt out.
+        self.plain_replay: TextReplay | PlainReplay
+        self.second_replay: TextReplay | PlainReplay
         if texts:
-            self._plain, self._supposing = TextReplay(reader), TextReplay(reader)
+            self.plain_replay, self.second_replay = TextReplay(reader), TextReplay(reader)
         else:
-            self._plain = PlainReplay(reader, prompt_bytes)
-            self._supposing = PlainReplay(reader, prompt_bytes, beside=self._plain)
+            self.plain_replay = PlainReplay(reader, prompt_bytes)
+            self.second_replay = PlainReplay(reader, prompt_bytes, beside=self.plain_replay)
         self._long: LongPrompt | None = None
 
     @classmethod
@@ -435,20 +260,13 @@ class Detector:
         tokens, passages = (domain.get(name) for name in ("prompt tokens", "passages"))
         return tokens.high if tokens else math.inf, passages.high if passages else math.inf
 
-    def long_prompt(self, example: Example, encoded: Encoded) -> LongPrompt:
-        """Return the index of a prompt that is read in excerpts, made once for responses that follow each
-        other; `encoded` is the prompt whole."""
-        long = self._long
-        if long is None or _prompt_key(long.example) != _prompt_key(example):
-            self._long = long = LongPrompt(example, encoded)
-        return long
-
     def at(self, point: str | float) -> Self:
-        """The same at an operating point of its card ("high-precision", say), or at a false-positive rate."""
+        """Return it at an operating point of its card ("high-precision", say), or at a false-positive
+        rate."""
         return self._with(self._fitted.at(point))
 
     def at_prevalence(self, prevalence: float) -> Self:
-        """The same where that proportion (0 to 1) of responses is hallucinated: probabilities and the
+        """Return it where that proportion (0 to 1) of responses is hallucinated: probabilities and the
         threshold shift, and the same responses are flagged. `judge_many` can estimate it from unlabelled
         responses."""
         return self._with(self._fitted.at_prevalence(prevalence))
@@ -539,8 +357,8 @@ class Detector:
             examined = self._examine_each(examples, model, **options)
             if model is not None and prevalence == "estimate":
                 examined = iter(_at_estimated_prevalence(model, list(examined)))
-            for one in examined:
-                yield one if isinstance(one, Exception) else one.verdict()
+            for result in examined:
+                yield result if isinstance(result, Exception) else result.verdict()
 
     def _examine_each(
         self, examples: Sequence[Example], model: Model | None, **options: Any
@@ -559,7 +377,7 @@ class Detector:
             yield done.pop(turn)
 
     def _check_prevalence(self, prevalence: object, responses: int) -> None:
-        """What cannot be shifted to is refused before the expensive part."""
+        """Refuse what cannot be shifted to, before the expensive part."""
         if prevalence is None:
             return
         _ = self._fitted.assumed_prevalence
@@ -609,21 +427,11 @@ class Detector:
             require_pull(self.reader.model)  # before the expensive part
         with self._turn():
             if response is None:
-                with _timed(seconds, "generate"):
-                    options: dict[str, Any] = {
-                        "max_new_tokens": max_new_tokens,
-                        "truncation": prompt.truncation,
-                    }
-                    encoded = self.reader.generate(example, **options)
-                response = encoded.response
-                part = prompt.part(response)
-                if part.excerpt is not None or self.words is not None:
-                    encoded = part.encode(response)
+                response, view, encoded = self._generate(prompt, max_new_tokens, seconds)
             else:
-                known = [example.question, *example.passages]
-                text = in_plain_case(response, known)
-                part = prompt.part(text, growing=growing is not None)
-                encoded = part.encode(text)
+                text = in_plain_case(response, [example.question, *example.passages])
+                view = prompt.view(text, growing=growing is not None)
+                encoded = view.encode(text)
             with _timed(seconds, "read" if self.plain else "push"):
                 record = self._read(encoded, keep=rows, growing=growing or Growing())
                 record = replace(record, generator=None if generated else example.generator)
@@ -632,19 +440,16 @@ class Detector:
                 if model is None:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
                 else:
-                    judgement = model.judgement(record, self._assess(part, record, model))
-                told = growing is None
-                replayed, excerpt = prompt.replayed(part, encoded) if told else (None, None)
+                    judgement = model.judgement(record, Assessor(self, view, record, model).assess())
+                replayed, excerpt = prompt.replayed(view, encoded) if growing is None else (None, None)
                 judgement = replace(judgement, response=response, replayed=replayed)
-                reasoned = model.reasons(record, judgement) if model is not None and reasons else ()
+                moved = model.reasons(record, judgement) if model is not None and reasons else ()
             shades = dict[str, Array | Relevance | None]()
             if rows:
                 judgement, shades = self._rows(judgement, seconds)
-            gathered = Evidence(reasons=reasoned)
+            gathered = Evidence(reasons=moved)
             if evidence:
-                given = prompt.context(part, record), example.question
-                gathered = self._gather(judgement, record, gathered, seconds, *given)
-                gathered = replace(gathered, computed=part.computed(gathered.computed))
+                gathered = self._gather(gathered, judgement, record, prompt, view, seconds)
         shown = replayed or encoded
         details = {
             "example": example if example.response == response else example.with_response(response),
@@ -657,189 +462,64 @@ class Detector:
             "target": "response" if model is None else model.card.target,
             "detector": self,
             "prevalence": None if model is None else model.prevalence,
-            "context": record.prompt and prompt.context(part, record),
+            "context": record.prompt and prompt.context(view, record),
             "excerpt": excerpt,
-            "read": None if part.excerpt is None else part.excerpt.read,
+            "read": None if view.excerpt is None else view.excerpt.read,
             "comparer": None if model is None or model.replacement is None else model.replacement.published,
             "calibrated": self.words is None,
             **shades,
         }
         return _Examined(judgement, gathered, details)
 
+    def _generate(
+        self, prompt: Prompt, max_new_tokens: int, seconds: dict[str, float]
+    ) -> tuple[str, _View, Encoded]:
+        """Let the reader write a response: its text, and how it is read."""
+        with _timed(seconds, "generate"):
+            encoded = self.reader.generate(
+                prompt.example, max_new_tokens=max_new_tokens, truncation=prompt.truncation
+            )
+        response = encoded.response
+        view = prompt.view(response)
+        if view.excerpt is not None or self.words is not None:
+            encoded = view.encode(response)
+        return response, view, encoded
+
     def _read(self, encoded: Encoded, *, keep: bool, growing: Growing | None = None) -> Record:
         if self.plain:
-            return self._plain(encoded, growing=growing)
-        if self._replay is None:
+            return self.plain_replay(encoded, growing=growing)
+        if self._relevance_replay is None:
             if self.model is None:
-                self._replay = RelevanceReplay(self.reader, self.flow)
+                self._relevance_replay = RelevanceReplay(self.reader, self.flow)
             else:
-                self._replay = self.model.replay(self.reader, self.flow)
-        return self._replay(encoded, keep=keep)
-
-    def _assess(self, part: _Part, record: Record, model: Model) -> Assessment:
-        """What the model says of a response; of sentences that repeat what only the question supposes, what
-        it says after the question as the passages would have it, where that is worse."""
-        assessment = model.assess(record)
-        supposing = part.supposing(record.encoded) if self.plain else None
-        if supposing is not None:
-            encoded, sentences = supposing
-            after = self._after(encoded, record, model, "supposing")
-            assessment = with_sentences(assessment, after, sentences, record.encoded, worse=True)
-        if self.plain:
-            assessment = self._derived(part, record, model, assessment)
-            assessment = self._refused(record, model, assessment)
-            assessment = self._unborrowed(part, record, model, assessment)
-            assessment = self._countered(part, record, model, assessment)
-        return replace(
-            assessment,
-            contradictions=part.placed(assessment.contradictions),
-            differences=part.placed(assessment.differences),
-        )
-
-    def _after(self, encoded: Encoded, record: Record, model: Model, prompt: str) -> Assessment:
-        """What the model says of a response that was read as `record`, after another prompt."""
-        growing = record.growing and record.growing.after(prompt)
-        return model.assess(replace(self._supposing(encoded, growing=growing), generator=record.generator))
-
-    def _derived(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
-        """What the model says of a response, with that of suspect sentences after passages that also say what
-        these derive from them, where it is less suspect."""
-        claims, threshold, encoded = assessment.claims, model.card.threshold, record.encoded
-        if claims is None or threshold is None:
-            return assessment
-        question, index = part.example.question, record.context.index
-        derived = {
-            number: (
-                *derivations(encoded.response, sentence, question, index),
-                *restatements(encoded.response, sentence, index),
-            )
-            for number, sentence in enumerate(encoded.sentences)
-            if claims.stating[number] != "nothing" and claims.probabilities[number] >= threshold
-        }
-        sentences = [number for number, some in derived.items() if some]
-        if not sentences:
-            return assessment
-        try:
-            other = part.saying(chain.from_iterable(derived.values()), encoded.response)
-        except WindowError:
-            return assessment
-        after = self._after(other, record, model, "derived")
-        lengths = [len(passage) for passage in record.context.passages]
-        after = replace(
-            after,
-            contradictions=tuple(
-                one for one in after.contradictions if one.passage_end <= lengths[one.passage]
-            ),
-            differences=tuple(one for one in after.differences if one.passage_end <= lengths[one.passage]),
-        )
-        return with_sentences(assessment, after, sentences, encoded, worse=False)
-
-    def _refused(self, record: Record, model: Model, assessment: Assessment) -> Assessment:
-        """What the model says of a response, with sentences that say that something is missing judged by
-        whether the passages have it."""
-        claims, threshold, encoded = assessment.claims, model.card.threshold, record.encoded
-        if claims is None or threshold is None:
-            return assessment
-
-        def further(known: Sequence[Refusal | None]) -> Iterator[Refusal | None]:
-            for start, end in encoded.sentences[len(known) :]:
-                yield refusal_in(record.context.compared, encoded.response, start, end)
-
-        every = enumerate(record.of_each("refusals", further))
-        refusals = {
-            number: one for number, one in every if one is not None and claims.stating[number] != "nothing"
-        }
-        if not refusals:
-            return assessment
-        return with_refusals(assessment, refusals, threshold, record.context.passages)
-
-    def _unborrowed(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
-        """What the model says of a response, with that of sentences which borrow from passages about
-        something else, without these passages, where it is worse."""
-        claims, threshold, encoded = assessment.claims, model.card.threshold, record.encoded
-        if claims is None or threshold is None:
-            return assessment
-
-        def further(known: Sequence[Borrowed | None]) -> Iterator[Borrowed | None]:
-            subjects = Subjects(part.example.question, record.context.index)
-            spans = encoded.sentences[len(known) :]
-            for span, one in zip(spans, subjects.borrowed(encoded.response, spans), strict=True):
-                yield None if one is not None and missing_words(encoded.response, *span) else one
-
-        gone = set[int]()
-        groups: dict[frozenset[int], dict[int, Borrowed]] = {}
-        for number, one in enumerate(record.of_each("borrowed", further)):
-            stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-            if one is not None and stated:
-                gone.add(one.passage)  # what follows a sentence changes nothing of it
-                groups.setdefault(frozenset(gone), {})[number] = one
-        for passages, borrowed in groups.items():
-            after = self._after(part.without(passages, encoded.response), record, model, "unborrowed")
-            given = encoded, threshold, record.context.passages
-            assessment = without_borrowed(assessment, after, borrowed, *given)
-        return assessment
-
-    def _countered(self, part: _Part, record: Record, model: Model, assessment: Assessment) -> Assessment:
-        """What the model says of a response, with the counter-claims of sentences that are not suspect
-        without."""
-        claims, threshold = assessment.claims, model.card.threshold
-        response, passages = record.encoded.response, record.context.compared
-        if claims is None or threshold is None or record.growing is None:
-            return assessment
-
-        def further(known: Sequence[tuple[Judged, ...]]) -> Iterator[tuple[Judged, ...]]:
-            """Yield the counter-claims of further sentences, each with its probability where it needs one."""
-            for number, sentence in enumerate(record.compared[len(known) :], start=len(known)):
-                stated = claims.stating[number] != "nothing" and claims.probabilities[number] < threshold
-                counters = counter_claims(response, passages, sentence) if stated else ()
-                yield tuple(
-                    (one, None if one.is_said else self._probability(part, record, model, sentence, one))
-                    for one in counters
-                )
-
-        for number, judged in enumerate(record.of_each("counter-claims", further)):
-            given = threshold, response, record.encoded.sentences[number], passages.texts
-            for counter, probability in judged:
-                assessment = with_counter_claim(assessment, number, counter, probability, *given)
-        return assessment
-
-    def _probability(
-        self, part: _Part, record: Record, model: Model, sentence: Compared, counter: CounterClaim
-    ) -> float | None:
-        """Return that of a counter-claim in the place of its sentence; None where it is no sentence, or where
-        the reader's window has no room for it."""
-        try:
-            encoded = part.encode(record.encoded.response[: sentence.start] + counter.words)
-        except WindowError:
-            return None
-        growing = record.growing and record.growing.copied()
-        after = model.assess(replace(self._plain(encoded, growing=growing), generator=record.generator))
-        if after.claims is None or encoded.sentences[-1][0] != sentence.start:
-            return None
-        return float(after.claims.probabilities[-1])
+                self._relevance_replay = self.model.replay(self.reader, self.flow)
+        return self._relevance_replay(encoded, keep=keep)
 
     def _gather(
         self,
+        evidence: Evidence,
         judgement: Judgement,
         record: Record,
-        gathered: Evidence,
+        prompt: Prompt,
+        view: _View,
         seconds: dict[str, float],
-        context: Context | LongPrompt,
-        question: str,
     ) -> Evidence:
+        """Add what a verdict shows beside the judgement: nearest sentences, values that follow, relevance."""
+        context = prompt.context(view, record)
         texts = [judgement.response[start:end] for start, end in judgement.spans]
-        gathered = replace(
-            gathered,
+        values = computed_values(record, judgement.response, prompt.example.question)
+        evidence = replace(
+            evidence,
             nearest=[nearest(context.index, context.passages, text) for text in texts],
-            computed=computed_values(record, judgement.response, question),
+            computed=view.computed(values),
         )
         if not judgement.decides or record.relevance is not None or not self.pulls:
-            return gathered
+            return evidence
         if judgement.replayed is None:
-            return gathered
+            return evidence
         with _timed(seconds, "pull evidence"):
             by_sentence, contrastive = pull_evidence(self.flow, judgement, self.reader.tokenizer)
-        return replace(gathered, by_sentence=by_sentence, contrastive=contrastive)
+        return replace(evidence, by_sentence=by_sentence, contrastive=contrastive)
 
     def _rows(
         self, judgement: Judgement, seconds: dict[str, float]
@@ -864,11 +544,11 @@ class Detector:
         seconds = dict(verdict.seconds)
         with self.reader.lock, self, self._turn():
             judgement, shades = self._rows(verdict.judgement, seconds)
-        kept = (
+        names = (
             *("example", "encoded", "reader", "generated", "composite", "target"),
             *("context", "excerpt", "read", "comparer", "calibrated"),
         )
-        details = {name: getattr(verdict, name) for name in (*kept, "detector", "prevalence")}
+        details = {name: getattr(verdict, name) for name in (*names, "detector", "prevalence")}
         details |= {"seconds": seconds} | shades
         return _Examined(judgement, verdict.evidence, details).verdict()
 
@@ -898,7 +578,7 @@ class Detector:
         return self.reading_of(example, language=language)
 
     def reading_of(self, example: Example, *, language: str = "en") -> StreamingDetector:
-        """The same for an `Example` without a response."""
+        """Judge a response to an `Example`, which has none yet, while it is written; see `reading`."""
         prompt = self.prompt(example)
         if not self.plain:
             raise InputError("only a detector of plain passes can read along; the bundled one does")
@@ -907,7 +587,8 @@ class Detector:
     def answer(
         self, example: Example, follow: Callable[[JudgedPiece], None], *, max_new_tokens: int = 256
     ) -> str:
-        """Let the reader itself answer, and call with each sentence, judged when it ends. The answer."""
+        """Let the reader itself answer, and call with each sentence, judged when it ends; return the
+        answer."""
         with self.reader.lock, self:
             reading = self.reading_of(replace(example, response=None, labels=None))
 
@@ -926,11 +607,19 @@ class Detector:
         """Read a prompt now, where the detector reads plain passes: what is judged next goes on from it."""
         if self.plain:
             with self._turn():
-                self._plain.prompt(encoded, growing)
+                self.plain_replay.prompt(encoded, growing)
+
+    def long_prompt(self, example: Example, encoded: Encoded) -> LongPrompt:
+        """Return the index of a prompt that is read in excerpts, made once for responses that follow each
+        other; `encoded` is the prompt whole."""
+        long = self._long
+        if long is None or _prompt_key(long.example) != _prompt_key(example):
+            self._long = long = LongPrompt(example, encoded)
+        return long
 
     def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
-        """Within, `check` is called before each layer of each pass of the reader; what it raises ends what
-        the detector does, which can be asked anew."""
+        """Call `check` before each layer of each pass of the reader, within; what it raises ends what the
+        detector does, which can be asked anew."""
         return interruptible(self.reader.model, check) if self.reader.has_model else nullcontext()
 
     @property
@@ -958,15 +647,15 @@ class Detector:
             self._users -= 1
             if not self._users:
                 self._leave()
-                self._plain.forget()
-                self._supposing.forget()
+                self.plain_replay.forget()
+                self.second_replay.forget()
                 if self.model is not None and self.model.entailment is not None:
                     self.model.entailment.forget()
                 self._long = None
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """One thread at a time. After it, the reader of a detector of plain passes is as it was."""
+        """Let one thread read at a time. After it, the reader of a detector of plain passes is as it was."""
         with self.reader.lock:
             try:
                 yield
@@ -977,7 +666,7 @@ class Detector:
     def _leave(self) -> None:
         """Leave relevance mode."""
         self._mode.close()
-        self._flow, self._replay = None, None
+        self._flow, self._relevance_replay = None, None
 
 
 def analyse(
@@ -997,13 +686,346 @@ def analyse(
         return judge.analyse(example, **options)
 
 
+class Prompt:
+    """The question and passages of an example, for all responses to them.
+
+    What a detector of plain passes learned from is short: a prompt that is longer, has more passages, or
+    leaves no room for a response in the reader's window, is read in excerpts (see `features.excerpt`). Where
+    texts alone are judged, they are judged whole, and a reader beside them reads an excerpt for evidence.
+    """
+
+    def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
+        """Raises `InputError` for what the reader cannot read."""
+        self.detector, self.example, self.truncation = detector, example, truncation
+        self._words: _View | None = None
+        if detector.words is not None:  # what is read for evidence alone refuses nothing
+            truncation, self._words = "passages", _View(detector.words, example, truncation)
+        self._truncation: Truncation = truncation
+        self._full = _View(detector.reader, example, truncation)
+        self._last: tuple[str, _View] | None = None
+        self._growing = Growing()
+
+    def of(self, example: Example) -> Prompt | None:
+        """Return it for another response's example, without encoding anything anew; None where that has
+        another question or other passages."""
+        if _prompt_key(self.example) != _prompt_key(example):
+            return None
+        prompt = copy(self)
+        prompt.example = example
+        return prompt
+
+    def read(self) -> None:
+        """Read it now; else it is read with the first response. Raises `InputError` for one that leaves no
+        room for a response."""
+        self.detector.read_prompt(self.view(growing=True).fitted(), self._growing)
+
+    def judge(self, response: str) -> ExplainedVerdict:
+        """Return the verdict on a response that is still growing, without evidence and reasons."""
+        return self.detector.examine(self, response, evidence=False, reasons=False, growing=self._growing)
+
+    def view(self, response: str = "", *, growing: bool = False) -> _View:
+        """Return what a response is judged by. While it is `growing`, that stays the same as long as it has
+        what its new sentences cannot be judged without."""
+        return self._words or self._read_view(response, growing=growing)
+
+    def replayed(self, view: _View, encoded: Encoded) -> tuple[Encoded | None, Excerpt | None]:
+        """Return a response, which was judged as `encoded` by a `view`, as the reader reads it for evidence,
+        None where it has no room for it; and the excerpt of a long prompt."""
+        if self._words is None:
+            return encoded, view.excerpt
+        view = self._read_view(encoded.response)
+        try:
+            return view.encode(encoded.response), view.excerpt
+        except WindowError:
+            return None, None
+
+    def context(self, view: _View, record: Record) -> Context | LongPrompt:
+        """Return all passages that a response is compared with, where it was read with a part of them."""
+        return record.context if view.excerpt is None else self._long
+
+    def _read_view(self, response: str, *, growing: bool = False) -> _View:
+        """Return what the reader reads of the prompt for a response."""
+        if not self.detector.plain or not self._is_long(response):
+            return self._full
+        if not growing:
+            return self._excerpt(response)
+        before, view = self._last or ("", self._excerpt(""))
+        excerpt = view.excerpt if response.startswith(before) else None
+        if excerpt is None or not self._long.suffices(excerpt, response, since=len(before)):
+            view = self._excerpt(response)
+        self._last = response, view
+        return view
+
+    def _is_long(self, response: str) -> bool:
+        tokens, passages = self.detector.most_read
+        length, window = len(self._full.prompt.prompt_ids), self.detector.reader.window
+        if length > tokens or sum(map(bool, map(str.strip, self.example.passages))) > passages:
+            return True
+        return window is not None and length + self._tokens_in(response) > window
+
+    def _excerpt(self, response: str) -> _View:
+        tokens, passages = self.detector.most_read
+        window = self.detector.reader.window
+        room = math.inf if window is None else window - max(self._tokens_in(response), 1)
+        most = min(tokens if window is None else min(tokens, window), room / NEEDED)
+        excerpt = self._long.excerpt(response, tokens=EXCERPT * most, passages=passages, most=NEEDED * most)
+        return _View(self.detector.reader, excerpt.example, self._truncation, excerpt)
+
+    @cached_property
+    def _long(self) -> LongPrompt:
+        return self.detector.long_prompt(self.example, self._full.prompt)
+
+    def _tokens_in(self, response: str) -> int:
+        return len(self._full.prompt.with_response(response, self.detector.reader.tokenizer).response_ids)
+
+
+class _View:
+    """A prompt as it is read, encoded once for all responses to it: all of it, or an excerpt."""
+
+    def __init__(
+        self, reader: Reader, example: Example, truncation: Truncation, excerpt: Excerpt | None = None
+    ) -> None:
+        self.example, self.excerpt, self._reader = example, excerpt, reader
+        self._truncation: Truncation = truncation
+
+    @cached_property
+    def prompt(self) -> Encoded:
+        """The prompt without a response, not truncated."""
+        return self._reader.whole_prompt(self.example)
+
+    def fitted(self) -> Encoded:
+        """Return the prompt, truncated. Raises `InputError` for one that leaves no room for a response."""
+        return self._reader.fit_prompt(self.prompt, max_new_tokens=1, truncation=self._truncation)
+
+    def encode(self, response: str) -> Encoded:
+        """Encode a response after the prompt, truncated to the reader's window."""
+        return self._reader.with_response(self.prompt, response, truncation=self._truncation)
+
+    def supposing(self, encoded: Encoded) -> tuple[Encoded, tuple[int, ...]] | None:
+        """Return, where sentences of a response repeat what only the question supposes, the response after
+        the question as the passages would have it, and these sentences' numbers."""
+        if self._premise is None:
+            return None
+        premise, prompt = self._premise
+        sentences = premise.repeated_in(encoded.response, encoded.sentences)
+        if not sentences:
+            return None
+        return self._reader.with_response(prompt, encoded.response, truncation=self._truncation), sentences
+
+    @cached_property
+    def _premise(self) -> tuple[Premise, Encoded] | None:
+        """What only the question supposes, and the prompt without it."""
+        premise = premise_of(self.example)
+        return None if premise is None else (premise, self._reader.whole_prompt(premise.example))
+
+    def saying(self, derived: Iterable[Derivation], response: str) -> Encoded:
+        """Encode a response after passages that also say what it derives from them."""
+        return self._encode_after(with_derivations(self.example, derived), response)
+
+    def without(self, passages: Collection[int], response: str) -> Encoded:
+        """Encode a response after the prompt without some passages."""
+        texts = ["" if number in passages else text for number, text in enumerate(self.example.passages)]
+        return self._encode_after(with_passages(self.example, texts), response)
+
+    def _encode_after(self, example: Example, response: str) -> Encoded:
+        return _View(self._reader, example, self._truncation).encode(response)
+
+    def original(self, items: Iterable[P]) -> tuple[P, ...]:
+        """Return contradictions or differences with their characters in the passages as they were given."""
+        if self.excerpt is None:
+            return tuple(items)
+        moved = []
+        for item in items:
+            start, end = self.excerpt.original(item.passage, item.passage_start, item.passage_end)
+            moved.append(replace(item, passage_start=start, passage_end=end))
+        return tuple(moved)
+
+    def computed(self, values: tuple[Computed, ...]) -> tuple[Computed, ...]:
+        """Return values that follow from others, with these others' characters in the passages as given."""
+        return values if self.excerpt is None else self.excerpt.computed(values)
+
+
+class Assessor:
+    """Assesses a response that was read as `record` by a `view` of its prompt, and single sentences of it
+    again where another prompt, or another sentence, tells more of them."""
+
+    def __init__(self, detector: Detector, view: _View, record: Record, model: Model) -> None:
+        self._detector, self._view, self._record, self._model = detector, view, record, model
+        self._encoded, self._threshold = record.encoded, model.card.threshold
+
+    def assess(self) -> Assessment:
+        """Return what the model says of the response."""
+        assessment = self._model.assess(self._record)
+        if self._detector.plain and assessment.claims is not None:
+            assessment = self._supposed(assessment)
+            assessment = self._derived(assessment)
+            assessment = self._refused(assessment)
+            assessment = self._unborrowed(assessment)
+            assessment = self._countered(assessment)
+        return replace(
+            assessment,
+            contradictions=self._view.original(assessment.contradictions),
+            differences=self._view.original(assessment.differences),
+        )
+
+    def _supposed(self, assessment: Assessment) -> Assessment:
+        """Judge sentences that repeat what only the question supposes after the question as the passages
+        would have it, where that is worse."""
+        supposing = self._view.supposing(self._encoded)
+        if supposing is None:
+            return assessment
+        encoded, sentences = supposing
+        after = self._assess_after("supposing", encoded)
+        return with_sentences(assessment, after, sentences, self._encoded, worse=True)
+
+    def _derived(self, assessment: Assessment) -> Assessment:
+        """Judge suspect sentences after passages that also say what these derive from them, where they are
+        less suspect."""
+        context, response = self._record.context, self._encoded.response
+        derived: dict[int, list[Derivation]] = {}
+        for number in self._stated(assessment, suspect=True):
+            sentence = self._encoded.sentences[number]
+            values = [
+                *derivations(response, sentence, self._view.example.question, context.index),
+                *restatements(response, sentence, context.index),
+            ]
+            if values:
+                derived[number] = values
+        if not derived:
+            return assessment
+        try:
+            encoded = self._view.saying(chain.from_iterable(derived.values()), response)
+        except WindowError:
+            return assessment
+        after = self._assess_after("derived", encoded)
+        lengths = [len(passage) for passage in context.passages]
+        after = replace(
+            after,
+            contradictions=tuple(
+                each for each in after.contradictions if each.passage_end <= lengths[each.passage]
+            ),
+            differences=tuple(
+                each for each in after.differences if each.passage_end <= lengths[each.passage]
+            ),
+        )
+        return with_sentences(assessment, after, [*derived], self._encoded, worse=False)
+
+    def _refused(self, assessment: Assessment) -> Assessment:
+        """Judge sentences that say that something is missing by whether the passages have it."""
+        context, encoded = self._record.context, self._encoded
+
+        def further(done: Sequence[Refusal | None]) -> Iterator[Refusal | None]:
+            for start, end in encoded.sentences[len(done) :]:
+                yield refusal_in(context.compared, encoded.response, start, end)
+
+        of_sentences, refusals = self._record.of_each("refusals", further), dict[int, Refusal]()
+        for number in self._stated(assessment):
+            if (refusal := of_sentences[number]) is not None:
+                refusals[number] = refusal
+        if not refusals:
+            return assessment
+        return with_refusals(assessment, refusals, self._threshold, context.passages)
+
+    def _unborrowed(self, assessment: Assessment) -> Assessment:
+        """Judge sentences that borrow from passages about something else without these passages, where that
+        is worse."""
+        context, encoded = self._record.context, self._encoded
+
+        def further(done: Sequence[Borrowed | None]) -> Iterator[Borrowed | None]:
+            subjects = Subjects(self._view.example.question, context.index)
+            spans = encoded.sentences[len(done) :]
+            for span, borrowed in zip(spans, subjects.borrowed(encoded.response, spans), strict=True):
+                yield None if borrowed is not None and missing_words(encoded.response, *span) else borrowed
+
+        of_sentences, sources = self._record.of_each("borrowed", further), set[int]()
+        groups: dict[frozenset[int], dict[int, Borrowed]] = {}
+        for number in self._stated(assessment, suspect=False):
+            if (borrowed := of_sentences[number]) is not None:
+                sources.add(borrowed.passage)  # what follows a sentence changes nothing of it
+                groups.setdefault(frozenset(sources), {})[number] = borrowed
+        for passages, group in groups.items():
+            after = self._assess_after("unborrowed", self._view.without(passages, encoded.response))
+            assessment = without_borrowed(
+                assessment, after, group, encoded, self._threshold, context.passages
+            )
+        return assessment
+
+    def _countered(self, assessment: Assessment) -> Assessment:
+        """Compare sentences that are not suspect with their counter-claims."""
+        record, response, passages = self._record, self._encoded.response, self._record.context.compared
+        if record.growing is None:
+            return assessment
+        stated = set(self._stated(assessment, suspect=False))
+
+        def further(done: Sequence[tuple[Countered, ...]]) -> Iterator[tuple[Countered, ...]]:
+            """Yield the counter-claims of further sentences, each with its probability where it needs one."""
+            for number, sentence in enumerate(record.compared[len(done) :], start=len(done)):
+                counters = counter_claims(response, passages, sentence) if number in stated else ()
+                yield tuple(
+                    (counter, None if counter.is_said else self._probability(sentence, counter))
+                    for counter in counters
+                )
+
+        for number, countered in enumerate(record.of_each("counter-claims", further)):
+            texts = response, self._encoded.sentences[number], passages.texts
+            for counter, probability in countered:
+                assessment = with_counter_claim(
+                    assessment, number, counter, probability, self._threshold, *texts
+                )
+        return assessment
+
+    def _stated(self, assessment: Assessment, *, suspect: bool | None = None) -> list[int]:
+        """Number the sentences that state something; of these the `suspect` ones, or the others."""
+        claims = assessment.claims
+        if claims is None:
+            return []
+        stated = [number for number, stating in enumerate(claims.stating) if stating != "nothing"]
+        if suspect is None:
+            return stated
+        return [number for number in stated if (claims.probabilities[number] >= self._threshold) == suspect]
+
+    def _assess_after(self, prompt: str, encoded: Encoded) -> Assessment:
+        """Return what the model says of the response after another prompt, which is named."""
+        growing = self._record.growing and self._record.growing.after(prompt)
+        return self._assess_read(self._detector.second_replay(encoded, growing=growing))
+
+    def _probability(self, sentence: Compared, counter: CounterClaim) -> float | None:
+        """Return that of a counter-claim in the place of its sentence; None where it is no sentence, or where
+        the reader's window has no room for it."""
+        try:
+            encoded = self._view.encode(self._encoded.response[: sentence.start] + counter.words)
+        except WindowError:
+            return None
+        growing = self._record.growing and self._record.growing.copied()
+        after = self._assess_read(self._detector.plain_replay(encoded, growing=growing))
+        if after.claims is None or encoded.sentences[-1][0] != sentence.start:
+            return None
+        return float(after.claims.probabilities[-1])
+
+    def _assess_read(self, record: Record) -> Assessment:
+        return self._model.assess(replace(record, generator=self._record.generator))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Examined:
+    """All that an explained verdict is built of."""
+
+    judgement: Judgement
+    evidence: Evidence
+    details: dict[str, Any]
+
+    def verdict(self) -> ExplainedVerdict:
+        basis = {"judgement": self.judgement, "evidence": self.evidence}
+        return self.judgement.verdict(self.evidence, ExplainedVerdict, **basis, **self.details)
+
+
 def _prompt_key(example: Example) -> tuple[object, ...]:
     """Return what examples of one prompt have in common."""
     return example.prompt, tuple(example.spans), example.question, tuple(example.passages)
 
 
 def _grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
-    """The examples' numbers: those of one prompt one after the other, and the prompt seen first is first."""
+    """Number the examples: those of one prompt one after the other, and the prompt seen first is first."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, example in enumerate(examples):
         groups.setdefault(_prompt_key(example), []).append(number)
@@ -1013,14 +1035,14 @@ def _grouped_by_prompt(examples: Sequence[Example]) -> list[int]:
 def _at_estimated_prevalence(
     model: Model, examined: Sequence[_Examined | Exception]
 ) -> list[_Examined | Exception]:
-    """At the prevalence that the responses tell by their probabilities; errors are left out of it."""
-    judged = [one for one in examined if isinstance(one, _Examined)]
-    there, judgements = model.at_estimated_prevalence([one.judgement for one in judged])
-    shifted = iter(
-        replace(one, judgement=judgement, details=one.details | {"prevalence": there.prevalence})
-        for one, judgement in zip(judged, judgements, strict=True)
+    """Judge at the prevalence that the responses tell by their probabilities; errors are left out of it."""
+    judged = [result for result in examined if isinstance(result, _Examined)]
+    shifted, judgements = model.at_estimated_prevalence([result.judgement for result in judged])
+    results = iter(
+        replace(result, judgement=judgement, details=result.details | {"prevalence": shifted.prevalence})
+        for result, judgement in zip(judged, judgements, strict=True)
     )
-    return [next(shifted) if isinstance(one, _Examined) else one for one in examined]
+    return [next(results) if isinstance(result, _Examined) else result for result in examined]
 
 
 @contextmanager

@@ -1,5 +1,4 @@
-"""`StreamingDetector`: each sentence of a response is judged as soon as it ends, by what came before alone.
-before.
+"""`StreamingDetector`: each sentence of a response is judged as soon as it ends, by what came before it.
 
 A response that is still being written has no end to look at: a sentence's verdict is that of the response cut
 after it, and never changes. The reader goes on from what it has read, so that a sentence costs its own
@@ -101,12 +100,12 @@ class StreamingDetector:
         self._prompt.read()
 
     def feed(self, text: str) -> Iterator[JudgedPiece]:
-        """What ends with this text, each piece judged when it is asked for. One that states nothing, such
-        as a heading, comes with the next one that does."""
+        """Yield what ends with this text, each piece judged when it is asked for. One that states nothing,
+        such as a heading, comes with the next one that does."""
         return self._judged(self.ready(text))
 
     def end(self) -> Iterator[JudgedPiece]:
-        """Return the rest."""
+        """Yield the rest."""
         return self._judged(self.ready(None))
 
     def _judged(self, ready: Iterable[tuple[Piece, bool]]) -> Iterator[JudgedPiece]:
@@ -114,10 +113,14 @@ class StreamingDetector:
             yield self.judge(piece, followed=followed)
 
     def ready(self, text: str | None) -> list[tuple[Piece, bool]]:
-        """What can be judged, now that this text has come (None: the response has ended): see `due`. `judge`
-        judges each, wherever it is called."""
-        pieces = [*self.rest(), None] if text is None else self.pieces(text)
-        return [one for piece in pieces for one in self.due(piece)]
+        """Return what can be judged, now that this text has come (None: the response has ended): see `due`.
+        `judge` judges each, wherever it is called."""
+        if text is None:
+            pieces: list[Piece | None] = [*self._stream.end(), None]
+        else:
+            self.text += text
+            pieces = [*self._stream.feed(text)]
+        return [pair for piece in pieces for pair in self.due(piece)]
 
     def due(self, piece: Piece | None) -> list[tuple[Piece, bool]]:
         """Return the pieces to judge, now that `piece` has come (None: the response has ended), each with
@@ -126,17 +129,8 @@ class StreamingDetector:
             self._waiting.append(piece)
             return []
         ready, self._waiting = [*self._waiting, *([] if piece is None else [piece])], []
-        lines = [(one.text.strip(), ends_line(_gap(one))) for one in ready]
+        lines = [(each.text.strip(), ends_line(_gap(each))) for each in ready]
         return list(zip(ready, followed_in(lines), strict=True))
-
-    def pieces(self, text: str) -> list[Piece]:
-        """What ends with this text."""
-        self.text += text
-        return self._stream.feed(text)
-
-    def rest(self) -> list[Piece]:
-        """What is left where the response ends."""
-        return self._stream.end()
 
     def waits(self, piece: Piece) -> bool:
         """Say whether what a piece states cannot be told before the next one has come: it states nothing by
@@ -148,38 +142,40 @@ class StreamingDetector:
         return alone == "nothing" or (ends_line(_gap(piece)) and stating(text, followed=True) != alone)
 
     def judge(self, piece: Piece, *, followed: bool = False) -> JudgedPiece:
-        """One piece, from what was written until its end; `followed` says that another one comes after
+        """Judge a piece, from what was written until its end; `followed` says that another one comes after
         it."""
         unjudged = JudgedPiece(piece.start, piece.end, piece.text)
         if not piece.text.strip():
             return unjudged
         # White space after it may become part of the next word's token.
         response = self.text[: piece.end].rstrip()
-        said = stating(piece.text.strip(), followed=followed)
-        if said == "nothing":
-            return replace(unjudged, sentence=_stating_nothing(piece))
+        states = stating(piece.text.strip(), followed=followed)
+        if states == "nothing":
+            nothing = Sentence(*piece.stripped, piece.text.strip(), None, (), None, "states nothing")
+            return replace(unjudged, sentence=nothing)
         verdict = self._prompt.judge(response)
-        parts = [one for one in verdict.sentences if one.end > piece.start and one.start < piece.end]
-        if not parts or all(one.probability is None for one in parts):
+        sentences = [each for each in verdict.sentences if each.end > piece.start and each.start < piece.end]
+        if not sentences or all(sentence.probability is None for sentence in sentences):
             raise RelevanceError("no verdict: the reader has no token for this part of the response")
-        sentence = _worst(parts)  # other languages may have other borders
-        if said == "an aside" and sentence.status == "supported":
+        sentence = _worst(sentences)  # other languages may have other borders
+        if states == "an aside" and sentence.status == "supported":
             sentence = replace(sentence, status="states nothing")
         return replace(
             unjudged,
             sentence=replace(sentence, nearest=verdict.nearest_to(piece.text)),
             so_far=verdict.probability,
-            spans=tuple(one for one in verdict.spans if one.start < piece.end and one.end > piece.start),
+            spans=tuple(span for span in verdict.spans if span.start < piece.end and span.end > piece.start),
             unlike=verdict.unlike,
             read=verdict.read,
         )
 
 
-def _worst(parts: Sequence[Sentence]) -> Sentence:
-    """Of sentences that share a piece, the one with the strictest status, with the highest probability."""
-    known = [one.probability for one in parts if one.probability is not None]
-    worst = min(parts, key=lambda one: STATUSES.index(one.status))
-    return replace(worst, probability=max(known, default=None))
+def _worst(sentences: Sequence[Sentence]) -> Sentence:
+    """Return, of sentences that share a piece, the one with the strictest status, with the highest
+    probability."""
+    probabilities = [each.probability for each in sentences if each.probability is not None]
+    worst = min(sentences, key=lambda sentence: STATUSES.index(sentence.status))
+    return replace(worst, probability=max(probabilities, default=None))
 
 
 def _gap(piece: Piece) -> str:
@@ -190,25 +186,22 @@ def _is_claim(piece: Piece) -> bool:
     return stating(piece.text.strip()) == "a claim"
 
 
-def _stating_nothing(piece: Piece) -> Sentence:
-    return Sentence(*piece.stripped, piece.text.strip(), None, (), None, "states nothing")
-
-
 def verdict_of(pieces: Sequence[JudgedPiece], threshold: float | None) -> Verdict | None:
-    """Of a response that was judged while it was written: its sentences are the pieces, as each was judged
-    when it ended. It is called hallucinated from `threshold` on. None where nothing was judged."""
-    sentences = tuple(one.sentence for one in pieces if one.sentence is not None)
+    """Return the verdict on a response that was judged while it was written: its sentences are the pieces, as
+    each was judged when it ended. It is called hallucinated from `threshold` on. None where nothing was
+    judged."""
+    sentences = tuple(piece.sentence for piece in pieces if piece.sentence is not None)
     if not sentences:
         return None
-    known = [one.probability for one in sentences if one.probability is not None]
-    read = {passage for one in pieces for passage in one.read or ()}
+    probabilities = [each.probability for each in sentences if each.probability is not None]
+    read = {passage for piece in pieces for passage in piece.read or ()}
     return Verdict(
-        max(known, default=None),
+        max(probabilities, default=None),
         threshold,
         None,
         None,
-        tuple(span for one in pieces for span in one.spans),
+        tuple(span for piece in pieces for span in piece.spans),
         sentences,
-        unlike=each_once(one for piece in pieces for one in piece.unlike),
+        unlike=each_once(facet for piece in pieces for facet in piece.unlike),
         read=tuple(sorted(read)) or None,
     )

@@ -132,8 +132,10 @@ def judge_folds(detectors: Path, raw: Path, dtype: str, every: int, edits_every:
 @contextmanager
 def asking_others(source: str) -> Iterator[None]:
     """Have the comparer read by the networks that did not learn from a source, as in training."""
-    asked = Comparer._asked
-    with patch.object(Comparer, "_asked", lambda comparer, given: asked(comparer, given or source)):
+    networks_for = Comparer._networks_for
+    with patch.object(
+        Comparer, "_networks_for", lambda comparer, given: networks_for(comparer, given or source)
+    ):
         yield
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lrp4rag.reader.lock import locked
-from lrp4rag.reader.placement import cache_option, given_cache, input_device, weight_of
+from lrp4rag.reader.placement import cache_in, cache_option, input_device, weight_of
 from lrp4rag.reader.reader import Reader
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.hashes import hash_of
@@ -40,7 +40,7 @@ class Prompted:
         if len(ids) > 1:  # the last token is read with what follows it: its logits are needed then
             with reader.lock, torch.no_grad():
                 output = reader.model(self._tensor([self._ids[:-1]]), use_cache=True, logits_to_keep=1)
-            self._cache = given_cache(output)
+            self._cache = cache_in(output)
 
     @property
     def lock(self) -> threading.RLock:

@@ -77,15 +77,15 @@ def units(record: Record, *, entailed: bool = False) -> Units:
     alternatives were not scored."""
     if not record.has_contrasts:
         return {}
-    found: Units = {"values": value_rows(record), "sentences": sentence_rows(record)}
-    return _entailed(record, found) if entailed else found
+    rows: Units = {"values": value_rows(record), "sentences": sentence_rows(record)}
+    return _entailed(record, rows) if entailed else rows
 
 
 def text_units(record: Record, *, entailed: bool = False) -> Units:
     """Compute the rows that text alone tells, with `entailed` what the comparer makes of them too."""
     compared = record.compared
-    found: Units = {"text values": comparison_rows(compared), "text sentences": text_rows(compared)}
-    return _entailed(record, found) if entailed else found
+    rows: Units = {"text values": comparison_rows(compared), "text sentences": text_rows(compared)}
+    return _entailed(record, rows) if entailed else rows
 
 
 def _entailed(record: Record, units: Units) -> Units:
@@ -129,14 +129,14 @@ class Alarmed:
 
 def alarm_arrays(alarms: Alarms) -> dict[str, np.ndarray]:
     """Return what alarms have learned, by name; `alarms_of` reads it back."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, alarm in alarms.items():
-        found |= arrays_of(alarm.networks, f"{PLACE}/{name}")
-    return found
+        arrays |= arrays_of(alarm.networks, f"{PLACE}/{name}")
+    return arrays
 
 
 def alarms_of(arrays: Arrays, columns: Mapping[str, tuple[str, ...]]) -> dict[str, Alarm]:
-    """Raises as `Ensemble.of` does."""
+    """Read alarms with these columns by their names; raises as `Ensemble.of` does."""
     alarms = {
         name: Alarm(EVERY_FAULT[name].unit, names, tuple(networks_of(arrays, f"{PLACE}/{name}")))
         for name, names in columns.items()

@@ -66,8 +66,8 @@ Pulled = tuple[dict[int, tuple[float, Sequence[float]]], dict[Contradiction, flo
 
 
 def pull_evidence(flow: Flow, judgement: Judgement, tokenizer: Any) -> Pulled:
-    """Relevance of the whole prompt and of each passage, by the number of a suspect sentence, where none was
-    pushed; and contrastive relevance of each contradiction in them: what its passage speaks for the other
+    """Pull relevance of the whole prompt and of each passage, by the number of a suspect sentence, where none
+    was pushed; and contrastive relevance of each contradiction in them: what its passage speaks for the other
     value, less what it speaks for the response's. The reader must have room for the response.
 
     A cotangent is pulled for each sentence and each contradiction, or a tangent is pushed for each passage
@@ -75,30 +75,30 @@ def pull_evidence(flow: Flow, judgement: Judgement, tokenizer: Any) -> Pulled:
     """
     encoded, suspect = judgement.replayed, judgement.suspect
     assert encoded is not None
-    contradictions = [one for number in suspect for one in judgement.contradictions_in(number)]
+    contradictions = [each for number in suspect for each in judgement.contradictions_in(number)]
     sentences = suspect if judgement.relevance is None else []
     weights = span_weights(encoded, [judgement.spans[number] for number in sentences])
     tokens, target = _exchanged(encoded, contradictions, tokenizer)
-    parts = segment_weights(encoded)[FIRST_PASSAGE:]
-    parts = torch.cat([torch.ones_like(parts[:1]), parts])
-    if len(sentences) + len(tokens) > len(parts):
-        written, contrast = flow.read(encoded, parts, [flow.replayer.target, target]).double().cpu()
+    segments = segment_weights(encoded)[FIRST_PASSAGE:]
+    segments = torch.cat([torch.ones_like(segments[:1]), segments])
+    if len(sentences) + len(tokens) > len(segments):
+        written, contrast = flow.read(encoded, segments, [flow.replayer.target, target]).double().cpu()
         rows = weights @ written.T
         exchanged = -contrast[:, list(tokens.values())].T
     else:
-        rows = exchanged = torch.zeros(0, len(parts)).double()
+        rows = exchanged = torch.zeros(0, len(segments)).double()
         if sentences:
-            rows = flow.pull(encoded, weights).double().cpu() @ parts.T
+            rows = flow.pull(encoded, weights).double().cpu() @ segments.T
         if tokens:
             chosen = torch.zeros(len(tokens), len(encoded.response_ids))
             chosen[range(len(tokens)), list(tokens.values())] = -1.0
-            exchanged = flow.pull(encoded, chosen, target=target).double().cpu() @ parts.T
+            exchanged = flow.pull(encoded, chosen, target=target).double().cpu() @ segments.T
     by_sentence = {
         number: (float(row[0]), row[1:].tolist()) for number, row in zip(sentences, rows, strict=True)
     }
     contrastive = dict[Contradiction, float | None].fromkeys(contradictions)
-    for one, row in zip(tokens, exchanged, strict=True):
-        contrastive[one] = float(row[1 + one.passage])
+    for contradiction, row in zip(tokens, exchanged, strict=True):
+        contrastive[contradiction] = float(row[1 + contradiction.passage])
     return by_sentence, contrastive
 
 
@@ -108,14 +108,16 @@ def _exchanged(
     """Return the number of the first token that differs where a contradiction's other value stood in its
     place, and the target that explains the response's token less that one."""
     minus, tokens = list(encoded.response_ids), dict[Contradiction, int]()
-    for one in contradictions:
-        differing = first_difference(encoded, one.start, one.end, one.instead, tokenizer)
+    for contradiction in contradictions:
+        differing = first_difference(
+            encoded, contradiction.start, contradiction.end, contradiction.instead, tokenizer
+        )
         if differing is not None and differing[0] not in tokens.values():
-            tokens[one], minus[differing[0]] = differing
+            tokens[contradiction], minus[differing[0]] = differing
     return tokens, Target("response", tuple(minus))
 
 
 def pull_sentences(flow: Flow, encoded: Encoded, spans: Sequence[tuple[int, int]]) -> Array:
-    """R* averaged over the tokens of each sentence, by its characters (sentences, n), in logits."""
+    """Pull R* averaged over the tokens of each sentence, by its characters (sentences, n), in logits."""
     rows: Array = flow.pull(encoded, span_weights(encoded, spans)).float().cpu().numpy()
     return rows

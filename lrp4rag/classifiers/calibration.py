@@ -31,7 +31,7 @@ Scoring = Literal["auroc", "accuracy"]
 
 
 def grouped_folds(labels: Labels, groups: Groups, folds: int, seed: int) -> Folds:
-    """Train and test rows of each fold: stratified by label, no group on both sides.
+    """Return the train and test rows of each fold: stratified by label, no group on both sides.
 
     Raises `InputError` where either class has fewer groups than folds.
     """
@@ -72,7 +72,8 @@ class Candidate:
 
 
 def candidates_on(classifier: str, inputs: NDArray[np.floating], name: str = "") -> tuple[Candidate, ...]:
-    """Every candidate of a classifier on these inputs; raises `InputError` for an unknown classifier."""
+    """Return every candidate of a classifier on these inputs; raises `InputError` for an unknown
+    classifier."""
     from lrp4rag.classifiers.registry import candidates_of
 
     candidates = candidates_of(classifier).items()
@@ -85,9 +86,9 @@ def balanced_weights(labels: Labels, sets: Groups) -> Scores:
     weights = np.ones(len(labels))
     for name in set(sets):
         for label in (True, False):
-            rows, others = (sets == name) & (labels == label), (sets == name) & (labels != label)
-            if rows.any() and others.any():
-                weights[rows] = (1 + others.sum() / rows.sum()) / 2
+            rows, opposite = (sets == name) & (labels == label), (sets == name) & (labels != label)
+            if rows.any() and opposite.any():
+                weights[rows] = (1 + opposite.sum() / rows.sum()) / 2
     return weights
 
 
@@ -98,7 +99,7 @@ def logistic_weights(
     counts: Scores | None = None,
     scale: Scores | None = None,
 ) -> tuple[Scores, float]:
-    """Weights of columns (R, k), and the bias, by logistic regression on columns that are divided by their
+    """Fit weights of columns (R, k), and a bias, by logistic regression on columns that are divided by their
     `scale` (k,; default: their deviations): `penalty` is scikit-learn's C there, the weights are those of the
     columns as they are. `counts` (R,) say how much each row counts."""
     from sklearn.linear_model import LogisticRegression
@@ -112,9 +113,9 @@ def logistic_weights(
 
 
 def deviations(columns: Scores) -> Scores:
-    """Standard deviations of columns (R, k), 1 where a column is constant."""
-    found: Scores = columns.std(0)
-    return np.where(found > 0, found, 1.0)
+    """Return the standard deviations of columns (R, k), 1 where a column is constant."""
+    deviation: Scores = columns.std(0)
+    return np.where(deviation > 0, deviation, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,8 @@ class Sigmoid:
 
     @classmethod
     def fit(cls, scores: Scores, labels: Labels, weights: Scores | None = None) -> Sigmoid:
-        """From scores of rows that the classifier was not fitted on (Platt 1999, smoothed targets); `weights`
-        (rows,) say how much each counts."""
+        """Fit it on scores of rows that the classifier did not learn from (Platt 1999, smoothed targets);
+        `weights` (rows,) say how much each counts."""
         from scipy.optimize import minimize  # half a second that judging does not need
 
         counts = np.ones(len(scores)) if weights is None else weights
@@ -150,9 +151,9 @@ class Sigmoid:
         return self.slope * scores + self.offset
 
     def predict(self, scores: Scores) -> Scores:
-        """Probabilities."""
-        found: Scores = expit(self.log_odds(scores))
-        return found
+        """Return the probabilities at scores."""
+        probabilities: Scores = expit(self.log_odds(scores))
+        return probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class Calibrated:
     classes_: ClassVar = (False, True)
 
     def predict_proba(self, inputs: NDArray[np.floating]) -> Scores:
-        """(rows, 2), as scikit-learn's classifiers give."""
+        """Return the probabilities of both labels, (rows, 2), as scikit-learn's classifiers do."""
         positive = self.sigmoid.predict(margin_of(self.model, inputs)[0])
         return np.stack([1 - positive, positive], axis=1)
 
@@ -200,7 +201,7 @@ def fit(estimator: Any, inputs: NDArray[np.floating], labels: Labels, groups: Gr
 
 
 def margin_of(model: Any, inputs: NDArray[np.floating]) -> tuple[Scores, float]:
-    """Scores that rise with the evidence, (rows,), and the score from which the model itself flags."""
+    """Return scores that rise with the evidence, (rows,), and the one from which the model itself flags."""
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(inputs), dtype=np.float64), 0.0
     return probability_of(model, inputs), 0.5
@@ -239,7 +240,7 @@ def chosen(
 
 
 def worth(scoring: Scoring, labels: Labels, scores: Scores, cut: float, *, calibrated: bool) -> float:
-    """What the choice maximises: out-of-fold scores over all inner folds against the labels.
+    """Measure what the choice maximises: out-of-fold scores over all inner folds against the labels.
 
     Accuracy is that of the decisions which will be made: at probability 1/2 where scores are `calibrated`
     on these very folds, and else where the model itself flags, above `cut`.

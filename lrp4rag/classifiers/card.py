@@ -149,13 +149,13 @@ class TextInput(AlarmInput):
         return "of the text alone: its values, words and conditions beside those of the passages"
 
 
-def _of_its_kind(given: Any) -> ModelInput:
-    if isinstance(given, ModelInput):
-        return given
-    kind = str(given.get("kind")) if isinstance(given, dict) else ""
+def _of_its_kind(entry: Any) -> ModelInput:
+    if isinstance(entry, ModelInput):
+        return entry
+    kind = str(entry.get("kind")) if isinstance(entry, dict) else ""
     if kind not in ModelInput.kinds:
         raise ValueError(f"no kind of detector; known are {', '.join(ModelInput.kinds)}")
-    return ModelInput.kinds[kind].model_validate(given)
+    return ModelInput.kinds[kind].model_validate(entry)
 
 
 class OperatingPoint(_Frozen):
@@ -296,14 +296,14 @@ class Card(_Frozen):
         return self
 
 
-def _checked(make: Callable[..., Any], *given: Any) -> Any:
-    """What `make` makes; what it refuses is a fault of the card."""
+def _checked(make: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `make`; what it refuses is a fault of the card."""
     try:
-        return make(*given)
+        return make(*arguments)
     except InputError as error:
         raise ValueError(error.reason) from error
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of what relevance and detectors depend on."""
+    """Return the versions of what relevance and detectors depend on."""
     return {name: version(name) for name in ("lrp4rag", "torch", "transformers", "scikit-learn")}

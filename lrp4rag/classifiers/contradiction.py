@@ -16,14 +16,14 @@ from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
 from lrp4rag.claims.derivation import derivations
 from lrp4rag.claims.grounds import Counterpart
-from lrp4rag.claims.index import Index, Occurrence
+from lrp4rag.claims.index import Occurrence
 from lrp4rag.claims.polarity import stated_without
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.claims.words import content_words
 from lrp4rag.classifiers.alarms import Alarmed
 from lrp4rag.classifiers.verdict import Contradiction, Difference, DifferenceKind
-from lrp4rag.features.contrast import Claim, Context, Contrast, Scored, claims
+from lrp4rag.features.contrast import Claim, Context, Contrast, claims
 from lrp4rag.features.record import Record
 from lrp4rag.util.sentences import sentences_in
 
@@ -55,43 +55,47 @@ class Placed:
 
 
 def contradictions(record: Record) -> list[Placed]:
-    """In the order of the response: values for which the reader prefers what a passage has in their place, or
-    which no passage has while a place that says nearly the same has another."""
+    """Return, in the order of the response, values for which the reader prefers what a passage has in their
+    place, or which no passage has while a place that says nearly the same has another."""
 
-    def further(known: Sequence[list[Placed]]) -> Iterator[list[Placed]]:
-        for numbers in record.numbered[len(known) :]:
-            inside = (record.contrasts[number] for number in numbers)
-            found = (_contradiction(one.claim, one.scored, record.context, record) for one in inside)
-            yield [one for one in found if one is not None]
+    def further(done: Sequence[list[Placed]]) -> Iterator[list[Placed]]:
+        for numbers in record.numbered[len(done) :]:
+            candidates = (_contradiction(record.contrasts[number], record) for number in numbers)
+            yield [placed for placed in candidates if placed is not None]
 
-    return [one for placed in record.of_each("contradictions", further) for one in placed]
+    return [placed for sentence in record.of_each("contradictions", further) for placed in sentence]
 
 
 def with_suspected(
-    record: Record, known: Sequence[Contradiction], suspected: Sequence[Contrast]
+    record: Record, contradictions: Sequence[Contradiction], suspected: Sequence[Contrast]
 ) -> tuple[Contradiction, ...]:
-    """Return the known contradictions and those of further values that are suspected, in the order of the
-    response: of each what a passage has in its place, where one has something."""
-    taken = {(one.start, one.end) for one in known}
-    claims = (one for one in suspected if (one.claim.value.start, one.claim.value.end) not in taken)
-    named = (_contradiction(one.claim, one.scored, record.context, record, suspected=True) for one in claims)
-    more = (one.contradiction for one in named if one is not None)
-    return tuple(sorted((*known, *more), key=lambda one: one.start))
+    """Return the contradictions and those of further values that are suspected, in the order of the response:
+    of each what a passage has in its place, where one has something."""
+    spans = {(contradiction.start, contradiction.end) for contradiction in contradictions}
+    candidates = (
+        _contradiction(contrast, record, suspected=True)
+        for contrast in suspected
+        if (contrast.claim.value.start, contrast.claim.value.end) not in spans
+    )
+    further = (placed.contradiction for placed in candidates if placed is not None)
+    return tuple(sorted((*contradictions, *further), key=lambda contradiction: contradiction.start))
 
 
-def compared(some: Sequence[Placed], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+def compared(placed: Sequence[Placed], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     """Return the columns `decision.COMPARED` of S sentences, (S, 4): whether they have a contradicted value,
     and of these the largest margin and similarity, and whether no passage has one; 0 without any."""
     rows = np.zeros((len(sentences), 4))
     for row, (start, end) in zip(rows, sentences, strict=True):
-        inside = [one for one in some if start <= one.contradiction.start and one.contradiction.end <= end]
+        inside = [
+            each for each in placed if start <= each.contradiction.start and each.contradiction.end <= end
+        ]
         if inside:
-            margin = max(one.contradiction.margin or 0.0 for one in inside)
+            margin = max(each.contradiction.margin or 0.0 for each in inside)
             row[:] = (
                 1.0,
                 np.clip(margin, -LARGEST, LARGEST),
-                max(one.similarity for one in inside),
-                any(not one.support for one in inside),
+                max(each.similarity for each in inside),
+                any(not each.support for each in inside),
             )
     return rows
 
@@ -107,27 +111,26 @@ class Statements:
 
     @classmethod
     def of(cls, record: Record) -> Statements:
-        """Without contradictions where values were not scored."""
+        """Gather them of a record, without contradictions where values were not scored."""
         text, sentences = record.encoded.response, record.encoded.sentences
-        known = contradictions(record) if record.has_contrasts else []
+        placed = contradictions(record) if record.has_contrasts else []
         return cls(
             tuple(stating_of(text, sentences)),
-            compared(known, sentences),
-            tuple(one.contradiction for one in known),
+            compared(placed, sentences),
+            tuple(each.contradiction for each in placed),
         )
 
 
-def _contradiction(
-    claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record, *, suspected: bool = False
-) -> Placed | None:
-    value, start = claim.value, claim.sentence[0]
-    if value.kind != "polarity" and _DENIED.search(record.encoded.response[start : value.start]):
+def _contradiction(contrast: Contrast, record: Record, *, suspected: bool = False) -> Placed | None:
+    """Return what contradicts a value, None where nothing does."""
+    claim, context, response = contrast.claim, record.context, record.encoded.response
+    value, sentence = claim.value, response[slice(*claim.sentence)]
+    if value.kind != "polarity" and _DENIED.search(response[claim.sentence[0] : value.start]):
         return None  # what is denied is not said
-    sentence = record.encoded.response[slice(*claim.sentence)]
     if computed_of(claim, record) is not None:
         return None  # no place has what is computed from several
     stands = _stands(claim, context)
-    for occurrence, margin in _others(claim, scored, context, record):
+    for occurrence, margin in _rivals(contrast, record):
         if stands and occurrence.similarity <= max(claim.support, FAR):
             continue  # what a passage says of something else contradicts nothing
         if suspected and value.kind == "name" and occurrence.value.text in sentence:
@@ -135,7 +138,7 @@ def _contradiction(
         if not claim.support and may_be_total(value, sentence, occurrence, context.passages, context.index):
             continue
         if suspected or margin > 0 or (not stands and occurrence.similarity >= ALIKE):
-            found = Contradiction(
+            contradiction = Contradiction(
                 value.start,
                 value.end,
                 value.text,
@@ -145,7 +148,7 @@ def _contradiction(
                 occurrence.value.end,
                 margin,
             )
-            return Placed(found, occurrence.similarity, claim.support)
+            return Placed(contradiction, occurrence.similarity, claim.support)
     return None
 
 
@@ -158,18 +161,20 @@ def _stands(claim: Claim, context: Context) -> bool:
     if claim.support or value.text.isdigit():
         return claim.support > 0
     written = re.compile(rf"(?<!\w){re.escape(value.text)}(?!\w)")
-    found = ((k, one) for k, passage in enumerate(context.passages) for one in written.finditer(passage))
-    return any(not _is_part(one, k, value, context) for k, one in found)
+    matches = (
+        (k, match) for k, passage in enumerate(context.passages) for match in written.finditer(passage)
+    )
+    return any(not _is_within_quantity(match, k, value, context) for k, match in matches)
 
 
-def _is_part(found: re.Match[str], passage: int, value: Value, context: Context) -> bool:
-    """Say whether it stands within another quantity: "5 kg" of "2.5 kg", "3%" of "-3%"."""
+def _is_within_quantity(match: re.Match[str], passage: int, value: Value, context: Context) -> bool:
+    """Say whether a quantity stands within another one: "5 kg" in "2.5 kg", "3%" in "-3%"."""
     return value.kind == "quantity" and any(
-        one.start <= found.start() < one.end and one.end - one.start > len(found[0])
+        quantity.start <= match.start() < quantity.end and quantity.end - quantity.start > len(match[0])
         for place in context.index.places
         if place.passage == passage
-        for one in place.values
-        if comparable(value, one)
+        for quantity in place.values
+        if comparable(value, quantity)
     )
 
 
@@ -192,44 +197,48 @@ def _rounded(claim: Claim, record: Record) -> Computed | None:
     similarities = index.similarities(
         content_words(f"{response[start : value.start]} {response[value.end : end]}")
     )
-    return rounded(value, [one for one in index.occurrences(value, similarities) if one.similarity > FAR])
+    occurrences = index.occurrences(value, similarities)
+    return rounded(value, [occurrence for occurrence in occurrences if occurrence.similarity > FAR])
 
 
 def computed_values(record: Record, response: str, question: str) -> tuple[Computed, ...]:
     """Return the values of a response that no passage has and that follow from those of one, and of the
     question; their texts are those of `response`, as it was written."""
-    known = [one.claim for one in record.contrasts] if record.has_contrasts else None
-    every = claims(record.encoded, record.context) if known is None else known
-    found = [computed_of(claim, record) or _rounded(claim, record) for claim in every]
-    given = record.encoded.response, question, record.context.index
-    by_place = {(one.start, one.end): one for one in (*_derived(record, *given), *found) if one is not None}
-    return tuple(replace(one, text=response[slice(*place)]) for place, one in sorted(by_place.items()))
+    every = (
+        [contrast.claim for contrast in record.contrasts]
+        if record.has_contrasts
+        else claims(record.encoded, record.context)
+    )
+    by_span = {(value.start, value.end): value for value in _derived(record, question)}
+    for claim in every:
+        if (value := computed_of(claim, record) or _rounded(claim, record)) is not None:
+            by_span[value.start, value.end] = value
+    return tuple(replace(value, text=response[slice(*span)]) for span, value in sorted(by_span.items()))
 
 
-def _derived(record: Record, response: str, question: str, index: Index) -> Iterator[Computed]:
+def _derived(record: Record, question: str) -> Iterator[Computed]:
+    """Yield the values that a response derives from those of a passage and of the question."""
     for sentence in record.encoded.sentences:
-        for one in derivations(response, sentence, question, index):
-            value = one.value
-            yield Computed(value.start, value.end, value.text, one.words, one.passage, ())
+        for derivation in derivations(record.encoded.response, sentence, question, record.context.index):
+            value = derivation.value
+            yield Computed(value.start, value.end, value.text, derivation.words, derivation.passage, ())
 
 
-def _others(
-    claim: Claim, scored: tuple[Scored, ...], context: Context, record: Record
-) -> Iterator[tuple[Occurrence, float]]:
-    """Yield the places with another value and its margin, the largest margin first. A
-    place that shares no word with the value's surroundings is about something else."""
-    if claim.value.kind != "polarity":
-        for one in scored:
-            occurrence = one.alternative.occurrence
+def _rivals(contrast: Contrast, record: Record) -> Iterator[tuple[Occurrence, float]]:
+    """Yield the places with another value and its margin, the largest margin first. A place that shares no
+    word with the value's surroundings is about something else."""
+    if contrast.claim.value.kind != "polarity":
+        for scored in contrast.scored:
+            occurrence = scored.alternative.occurrence
             if occurrence is not None and occurrence.similarity > 0:
-                yield occurrence, one.margin
-    elif scored and (place := _opposed(claim, context, record)) is not None:
-        yield place, scored[0].margin
+                yield occurrence, scored.margin
+    elif contrast.scored and (opposed := _opposed(contrast.claim, record)) is not None:
+        yield opposed, contrast.scored[0].margin
 
 
 def _stated(claim: Claim, context: Context, similarities: Sequence[float]) -> Occurrence | None:
-    """Where the most similar place says without a "not" what a value says with one: plain "is" and "has"
-    are no values themselves."""
+    """Return where the most similar place says without a "not" what a value says with one: plain "is" and
+    "has" are no values themselves."""
     number = max(range(len(similarities)), key=similarities.__getitem__, default=None)
     if number is None or similarities[number] < ALIKE:
         return None
@@ -240,10 +249,10 @@ def _stated(claim: Claim, context: Context, similarities: Sequence[float]) -> Oc
     return Occurrence(value.shifted(place.start), place.passage, similarities[number])
 
 
-def _opposed(claim: Claim, context: Context, record: Record) -> Occurrence | None:
+def _opposed(claim: Claim, record: Record) -> Occurrence | None:
     """Return the most similar place that says the opposite of a polarity word, unless a better one says the
     same."""
-    similarities = record.similarities(claim.sentence)
+    similarities, context = record.similarities(claim.sentence), record.context
     _, best = context.index.polarity(claim.value, similarities)
     if best is None and claim.value.key[1]:
         best = _stated(claim, context, similarities)
@@ -287,9 +296,9 @@ def denied(answer: str, passages: Sequence[str], place: Counterpart) -> Contradi
 def exchanged(answer: str, passages: Sequence[str], place: Counterpart) -> Contradiction:
     """Name the words of a sentence in whose place a passage has others."""
     text = answer[place.start : place.end]
+    source = place.passage, place.passage_start, place.passage_end
     instead = passages[place.passage][place.passage_start : place.passage_end]
-    there = place.passage, place.passage_start, place.passage_end
-    return Contradiction(place.start, place.end, text, instead, *there, margin=None)
+    return Contradiction(place.start, place.end, text, instead, *source, margin=None)
 
 
 def added(answer: str, passages: Sequence[str], place: Counterpart) -> Contradiction:
@@ -300,18 +309,20 @@ def added(answer: str, passages: Sequence[str], place: Counterpart) -> Contradic
 
 
 def with_clauses(
-    known: Iterable[Contradiction], clauses: Iterable[Contradiction]
+    contradictions: Iterable[Contradiction], clauses: Iterable[Contradiction]
 ) -> tuple[Contradiction, ...]:
-    """Return the contradictions with those of clauses, in the order of the response. A clause has the place
-    of what was known of itself, and of its "is", "may" or "not", which tell nothing by themselves."""
+    """Return the contradictions with those of clauses, in the order of the response. A clause takes the place
+    of what contradicts itself, and its "is", "may" or "not", which tell nothing by themselves."""
     clauses = tuple(clauses)
 
-    def is_told(one: Contradiction) -> bool:
-        around = [(each.start, each.end) for each in clauses if each.start <= one.start < each.end]
-        return bool(around) and ((one.start, one.end) in around or bool(_SIGN.fullmatch(one.text)))
+    def is_replaced(value: Contradiction) -> bool:
+        around = [
+            (clause.start, clause.end) for clause in clauses if clause.start <= value.start < clause.end
+        ]
+        return bool(around) and ((value.start, value.end) in around or bool(_SIGN.fullmatch(value.text)))
 
-    kept = (one for one in known if not is_told(one))
-    return tuple(sorted((*kept, *clauses), key=lambda one: one.start))
+    values = (value for value in contradictions if not is_replaced(value))
+    return tuple(sorted((*values, *clauses), key=lambda contradiction: contradiction.start))
 
 
 def differences(
@@ -322,9 +333,9 @@ def differences(
         (number, kind) for name, kind in NAMED.items() for number in _suspected(name, alarmed, len(compared))
     ]
     return tuple(
-        Difference(kind, *here, passage, *there, passages[passage][slice(*there)], subject)
+        Difference(kind, *span, passage, *source, passages[passage][slice(*source)], subject)
         for number, kind in sorted(suspected)
-        for here, passage, there, subject in _places(kind, compared[number])
+        for span, passage, source, subject in _counterparts(kind, compared[number])
     )
 
 
@@ -350,16 +361,17 @@ def _clause(text: str, start: int, end: int) -> Span:
     return start, end
 
 
-def _places(kind: DifferenceKind, sentence: Compared) -> Iterator[tuple[Span, int, Span, str]]:
-    """Yield the characters of the response, the passage, its characters and its subject, of the surest."""
-    whole = sentence.start, sentence.end
+def _counterparts(kind: DifferenceKind, sentence: Compared) -> Iterator[tuple[Span, int, Span, str]]:
+    """Yield of the surest difference its characters in the response, the passage, the characters there, and
+    the subject."""
+    span = sentence.start, sentence.end
     if kind == "left out":
-        for left in sentence.left_out[:1]:
-            yield whole, left.passage, (left.start, left.end), ""
+        for condition in sentence.left_out[:1]:
+            yield span, condition.passage, (condition.start, condition.end), ""
     elif kind == "said of another":
         home = sentence.home
         if home is not None and home.subject:
-            yield whole, home.passage, (home.start, home.end), home.subject[0].text
+            yield span, home.passage, (home.start, home.end), home.subject[0].text
     elif sentence.answered is not None:
         place = sentence.answered
         yield (place.start, place.end), place.passage, (place.passage_start, place.passage_end), ""

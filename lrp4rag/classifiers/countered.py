@@ -23,47 +23,49 @@ SAID = 1.5
 """The margin of a counter-claim that the passages say in a clause of the same words."""
 
 
-def margin(own: float, other: float | None, counter: CounterClaim) -> float | None:
+def margin(own: float, counter_probability: float | None, counter: CounterClaim) -> float | None:
     """Return by how much, in log odds, a sentence is more suspect than its counter-claim, by their
-    probabilities; None where the other one is not known. It is `SAID` where the passages say that."""
+    probabilities; None where that of the counter-claim is not known. It is `SAID` where passages say that."""
     if counter.is_said:
         return SAID
-    if other is None:
+    if counter_probability is None:
         return None
-    return float(logit(own)) - float(logit(other)) + BY_KIND.get(counter.kind, 0.0)
+    return float(logit(own)) - float(logit(counter_probability)) + BY_KIND.get(counter.kind, 0.0)
 
 
 def with_counter_claim(
     assessment: Assessment,
     number: int,
     counter: CounterClaim,
-    other: float | None,
+    counter_probability: float | None,
     threshold: float,
     response: str,
     sentence: tuple[int, int],
     passages: Sequence[str],
 ) -> Assessment:
     """Return the assessment of a response, whose sentence `number` (its characters `sentence`) is as suspect
-    as its counter-claim is better supported: this has the probability `other` (None: not known) in its place.
-    From `MARGIN` on the sentence is flagged at the `threshold`, and contradicted. Values of it that the
-    reader prefers to the passages' are no reason: it was not suspect for them."""
+    as its counter-claim is better supported: in its place this has the probability `counter_probability`
+    (None: not known). From `MARGIN` on the sentence is flagged at the `threshold`, and contradicted. Values
+    of it that the reader prefers to the passages' are no reason: it was not suspect for them."""
     claims = assessment.claims
     if claims is None:
         return assessment
-    by = margin(claims.probabilities[number], other, counter)
+    by = margin(claims.probabilities[number], counter_probability, counter)
     if by is None or not by >= MARGIN:
         return assessment
     probabilities = claims.probabilities.copy()
     probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))
-    name = {"addition": added, "exchange": exchanged}.get(counter.kind, denied)
-    named = name(response, passages, counter.denial)
+    contradict = {"addition": added, "exchange": exchanged}.get(counter.kind, denied)
+    contradiction = contradict(response, passages, counter.denial)
     start, end = sentence
-    reasons = (
-        one for one in assessment.contradictions if not start <= one.start < end or (one.margin or 0.0) >= 0
+    others = (
+        value
+        for value in assessment.contradictions
+        if not start <= value.start < end or (value.margin or 0.0) >= 0
     )
     return replace(
         assessment,
         probability=max(assessment.probability or 0.0, float(probabilities[number])),
         claims=replace(claims, probabilities=probabilities),
-        contradictions=with_clauses(reasons, [named]),
+        contradictions=with_clauses(others, [contradiction]),
     )

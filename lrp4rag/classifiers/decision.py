@@ -99,19 +99,17 @@ class DecisionRule:
         return probabilities
 
     def responses(self, claims: Claimed, owner: Numbers, generators: Names) -> Scores:
-        """Of R responses by `generators` (R,): that of the most suspect claim; 0 where there is none. `owner`
-        (S,) is the number of each claim's response."""
-        found = np.zeros(len(generators))
-        np.maximum.at(found, owner, self.claims_by(claims, generators[owner]))
-        return found
+        """Return, of R responses by `generators` (R,), that of the most suspect claim; 0 where there is none.
+        `owner` (S,) is the number of each claim's response."""
+        return np.maximum(highest_of(self.claims_by(claims, generators[owner]), owner, len(generators)), 0.0)
 
 
 def highest_of(scores: Scores, owner: Numbers, count: int) -> Scores:
     """Return the highest of each of so many responses' scores, (count,); minus infinity where there is
     none."""
-    found = np.full(count, -np.inf)
-    np.maximum.at(found, owner, scores)
-    return found
+    highest = np.full(count, -np.inf)
+    np.maximum.at(highest, owner, scores)
+    return highest
 
 
 def claim_columns(alone: Scores, among: Scores, sentence: Numbers, compared: Scores) -> Scores:
@@ -171,9 +169,9 @@ def choose_rule(
         grown = None
     log_odds = log_odds if grown is None else grown
     highest = highest_of(log_odds, owner, len(labels))
-    some = np.isfinite(highest)
-    halves = balanced_weights(labels[some], sets[some]) if len(set(sets)) > 1 else None
-    slope, offset, shifts = _regression(highest[some, None], labels[some], generators[some], halves)
+    stated = np.isfinite(highest)
+    halves = balanced_weights(labels[stated], sets[stated]) if len(set(sets)) > 1 else None
+    slope, offset, shifts = _regression(highest[stated, None], labels[stated], generators[stated], halves)
     # A response must not become less suspect by a suspect claim.
     scale = max(float(slope[0]), 0.0)
     scaled = ((0.0 if grown is not None else scale) * weights).tolist()
@@ -190,21 +188,17 @@ def _loss(log_odds: Scores, flags: Flags, counts: Scores) -> float:
 def _regression(
     columns: Scores, labels: Flags, generators: Names, counts: Scores | None
 ) -> tuple[Scores, float, dict[str, float]]:
-    """Weights of columns (R, k), the offset, and generators' shifts under their prior: the penalty on a
+    """Fit weights of columns (R, k), the offset, and generators' shifts under their prior: the penalty on a
     column's weight is a normal prior too, and how wide it is depends on the column's scale."""
-    names = _named(generators)
+    # Shifts can differ only where several generators wrote.
+    names = sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
     beside = np.array(generators)[:, None] == np.array(names, dtype=np.str_)
     penalty = PENALTY * len(labels)
     narrow = np.full(len(names), 1 / (SHIFT_DEVIATION * np.sqrt(penalty)))
-    every, scale = np.concatenate([columns, beside], axis=1), np.concatenate([deviations(columns), narrow])
-    found, offset = logistic_weights(every, labels, 1 / penalty, counts, scale)
-    weights, shifts = np.split(found, [columns.shape[1]])
+    table, scale = np.concatenate([columns, beside], axis=1), np.concatenate([deviations(columns), narrow])
+    weights_of_all, offset = logistic_weights(table, labels, 1 / penalty, counts, scale)
+    weights, shifts = np.split(weights_of_all, [columns.shape[1]])
     return weights, offset, dict(zip(names, shifts.tolist(), strict=True))
-
-
-def _named(generators: Names) -> list[str]:
-    """Those that can differ: none where all responses are by one."""
-    return sorted({str(name) for name in generators} - {""}) if len(set(generators)) > 1 else []
 
 
 def best_threshold(scores: Scores, flags: Flags) -> float:

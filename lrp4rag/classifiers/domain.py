@@ -47,19 +47,19 @@ class Facet:
 
 
 def _tokens_per_word(record: Record, ends: Numbers) -> Values:
-    """Of the words that have a letter and are no addresses, paths or codes, without their digits and emoji,
-    whose tokens tell of no language; 1 where there are too few to tell."""
+    """Count tokens in words that have a letter and are no addresses, paths or codes, without their digits and
+    emoji, whose tokens tell of no language; 1 where there are too few to tell."""
 
-    def further(known: Sequence[float]) -> list[float]:
-        return _each_tokens_per_word(record, ends[len(known) :])
+    def further(done: Sequence[float]) -> list[float]:
+        return _each_tokens_per_word(record, ends[len(done) :])
 
     return np.array(record.of_each("tokens per word", further), dtype=np.float64)
 
 
 def _each_tokens_per_word(record: Record, ends: Numbers) -> list[float]:
     text, offsets = record.encoded.response, record.encoded.response_offsets
-    tells = np.array([one.isalpha() or category(one).startswith("P") for one in text], dtype=bool)
-    found = []
+    tells = np.array([sign.isalpha() or category(sign).startswith("P") for sign in text], dtype=bool)
+    means = []
     for end in ends:
         stop = offsets[end - 1][1]
         words = [match.span() for match in re.finditer(r"\S+", text[:stop]) if _is_word(match[0])]
@@ -68,8 +68,8 @@ def _each_tokens_per_word(record: Record, ends: Numbers) -> list[float]:
             within[start:last] = tells[start:last]
         tokens = sum(bool(within[start:last].any()) for start, last in offsets[:end])
         mean = (tokens + USUAL * ENGLISH) / (len(words) + USUAL)
-        found.append(mean if tokens >= FEWEST else 1.0)
-    return found
+        means.append(mean if tokens >= FEWEST else 1.0)
+    return means
 
 
 def _is_word(text: str) -> bool:
@@ -109,15 +109,18 @@ FACETS: dict[str, Facet] = {
 
 
 def _function_words(record: Record, ends: Numbers) -> Values:
-    """Of the words up to each end, whatever the reader's tokens; a half where there are too few to tell.
-    Letters without spaces between them, as in Chinese, count as a word for each `WORD_LETTERS`."""
+    """Return the proportion of function words up to each end, whatever the reader's tokens; a half where
+    there are too few to tell. Letters without spaces between them, as in Chinese, count as a word for each
+    `WORD_LETTERS`."""
     text, offsets, stops = record.encoded.response, record.encoded.response_offsets, STOP_WORDS
-    some = list(_WORD.finditer(text))
-    words = np.cumsum([0, *(math.ceil(len(_LETTER.findall(one[0])) / WORD_LETTERS) for one in some)])
-    known = np.cumsum([0, *(one[0].lower() in stops for one in some)])
-    places = np.searchsorted([one.end() for one in some], [offsets[end - 1][1] for end in ends], "right")
-    counts, found = words[places], known[places]
-    return np.where(counts >= FEWEST, (found + 1) / np.maximum(counts, 1), 0.5)
+    matches = list(_WORD.finditer(text))
+    words = np.cumsum([0, *(math.ceil(len(_LETTER.findall(match[0])) / WORD_LETTERS) for match in matches)])
+    common = np.cumsum([0, *(match[0].lower() in stops for match in matches)])
+    numbers = np.searchsorted(
+        [match.end() for match in matches], [offsets[end - 1][1] for end in ends], "right"
+    )
+    counts, common_counts = words[numbers], common[numbers]
+    return np.where(counts >= FEWEST, (common_counts + 1) / np.maximum(counts, 1), 0.5)
 
 
 TEXT_FACETS: dict[str, Facet] = {
@@ -136,17 +139,17 @@ def ends_in(record: Record) -> Numbers:
 
 
 def ranges(records: Iterable[Record], facets: Mapping[str, Facet] = FACETS) -> dict[str, Range]:
-    """Ranges of the training responses, up to the end of each of their sentences."""
+    """Return the ranges of the training responses, up to the end of each of their sentences."""
     values: dict[str, list[Values]] = {name: [] for name in facets}
     for record in records:
         ends = ends_in(record)
         for name, facet in facets.items():
             values[name].append(facet.of(record, ends))
-    found = {}
+    by_facet = {}
     for name, facet in facets.items():
         low, high = np.quantile(np.concatenate(values[name]), ((1 - HELD) / 2, (1 + HELD) / 2))
-        found[name] = Range(low=float(low) / facet.below, high=float(high) * facet.slack)
-    return found
+        by_facet[name] = Range(low=float(low) / facet.below, high=float(high) * facet.slack)
+    return by_facet
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,33 +163,33 @@ class Unlike:
 
 
 def unlike(trained: dict[str, Range], record: Record) -> list[tuple[Unlike, ...]]:
-    """Of each sentence, where the response up to its end is outside the ranges; a card of facets that are no
-    longer known is read as it is."""
+    """Return, of each sentence, where the response up to its end is outside the ranges; a card of facets that
+    are no longer known is read as it is."""
     ends = ends_in(record)
-    found: list[list[Unlike]] = [[] for _ in ends]
-    for name, held in trained.items():
+    facets: list[list[Unlike]] = [[] for _ in ends]
+    for name, limits in trained.items():
         facet = FACETS.get(name) or TEXT_FACETS.get(name)
         if facet is None:
             continue
-        for some, value, end in zip(found, facet.of(record, ends), ends, strict=True):
+        for of_sentence, value, end in zip(facets, facet.of(record, ends), ends, strict=True):
             # A mean of a few tokens says little of a language.
-            if (facet.whole or end >= FEWEST) and not held.low <= value <= held.high:
-                words = f"{facet.words}: {_compared(float(value), held, whole=facet.whole)}"
-                decides = facet.decides and (value > held.high or facet.decides_below)
-                some.append(Unlike(name, words, bool(decides)))
-    return [tuple(some) for some in found]
+            if (facet.whole or end >= FEWEST) and not limits.low <= value <= limits.high:
+                words = f"{facet.words}: {_compared(float(value), limits, whole=facet.whole)}"
+                decides = facet.decides and (value > limits.high or facet.decides_below)
+                of_sentence.append(Unlike(name, words, bool(decides)))
+    return [tuple(of_sentence) for of_sentence in facets]
 
 
-def each_once(some: Iterable[Unlike]) -> tuple[Unlike, ...]:
+def each_once(facets: Iterable[Unlike]) -> tuple[Unlike, ...]:
     """Return each facet once: the first that decides, else the first."""
-    found = dict[str, Unlike]()
-    for one in sorted(some, key=lambda one: not one.decides):
-        found.setdefault(one.facet, one)
-    return tuple(found.values())
+    by_name = dict[str, Unlike]()
+    for facet in sorted(facets, key=lambda facet: not facet.decides):
+        by_name.setdefault(facet.facet, facet)
+    return tuple(by_name.values())
 
 
-def _compared(value: float, held: Range, *, whole: bool) -> str:
-    """Counts are written whole: of a range, the counts that lie in it."""
+def _compared(value: float, limits: Range, *, whole: bool) -> str:
+    """Compare a value with a range, in words. Counts are written whole: of a range, those that lie in it."""
     if whole:
-        return f"{value:,.0f}, trained on {math.ceil(held.low):,} to {math.floor(held.high):,}"
-    return f"{value:.3g}, trained on {held.low:.3g} to {held.high:.3g}"
+        return f"{value:,.0f}, trained on {math.ceil(limits.low):,} to {math.floor(limits.high):,}"
+    return f"{value:.3g}, trained on {limits.low:.3g} to {limits.high:.3g}"

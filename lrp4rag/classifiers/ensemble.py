@@ -57,15 +57,17 @@ class Network:
 
     @classmethod
     def fit(
-        cls, inputs: Table, flags: Flags, weights: Scores, train: Numbers, held: Numbers, seed: int
+        cls, inputs: Table, flags: Flags, weights: Scores, train: Numbers, held_out: Numbers, seed: int
     ) -> Network:
         """Learn from the rows `train`, which count as their `weights` (N,) say; the epoch with the lowest log
-        loss on the rows `held` is kept.
+        loss on the rows `held_out` is kept.
 
         Where there are more than `MOST_CELLS`, rows are drawn: flagged ones first, up to half of them.
         """
         dropout, weight_decay = NARROW_BLOCK if inputs.shape[1] <= WIDE else WIDE_BLOCK
-        train, held = (_drawn(flags, rows, MOST_CELLS // inputs.shape[1], seed) for rows in (train, held))
+        train, held_out = (
+            _drawn(flags, rows, MOST_CELLS // inputs.shape[1], seed) for rows in (train, held_out)
+        )
         rows = inputs[train].astype(np.float32)
         mean, scale = rows.mean(0, dtype=np.float64), rows.std(0, dtype=np.float64)
         mean, scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
@@ -74,24 +76,24 @@ class Network:
             lambda: Perceptron(inputs.shape[1], HIDDEN, dropout),
             unfitted._standardised(rows),
             flags[train],
-            (unfitted._standardised(inputs[held]), flags[held]),
+            (unfitted._standardised(inputs[held_out]), flags[held_out]),
             learning_rate=1e-3,
             batch_size=min(LARGEST_BATCH, max(SMALLEST_BATCH, len(train) // BATCHES)),
             max_epochs=EPOCHS,
             patience=PATIENCE,
             seed=seed,
             weight_decay=weight_decay,
-            weights=(weights[train], weights[held]),
+            weights=(weights[train], weights[held_out]),
         )
         return cls(mean, scale, learned)
 
     def log_odds(self, inputs: Table) -> Scores:
-        """That each row is hallucinated, (N,)."""
+        """Return the log odds that each row is hallucinated, (N,)."""
         return logits(self._perceptron, self._standardised(inputs), AT_ONCE)
 
     @cached_property
     def _perceptron(self) -> nn.Module:
-        """Built once: a verdict calls two hundred of them several times."""
+        """Build the network, once: a verdict calls two hundred of them several times."""
         return loaded(lambda: Perceptron(len(self.mean), HIDDEN), self.weights)
 
     def _standardised(self, inputs: Table) -> Table:
@@ -110,9 +112,12 @@ def _drawn(flags: Flags, rows: Numbers, most: int, seed: int) -> Numbers:
     if len(rows) <= most:
         return rows
     random = np.random.default_rng(seed)
-    flagged, others = rows[flags[rows]], rows[~flags[rows]]
-    count = min(len(flagged), max(most // 2, most - len(others)))
-    drawn = [random.choice(flagged, count, replace=False), random.choice(others, most - count, replace=False)]
+    flagged, unflagged = rows[flags[rows]], rows[~flags[rows]]
+    count = min(len(flagged), max(most // 2, most - len(unflagged)))
+    drawn = [
+        random.choice(flagged, count, replace=False),
+        random.choice(unflagged, most - count, replace=False),
+    ]
     return np.sort(np.concatenate(drawn))
 
 
@@ -146,7 +151,7 @@ class Logistic:
 
     @classmethod
     def fit(cls, columns: Scores, flags: Flags) -> Logistic:
-        """On standardised columns (N, k); the weights are those of the columns as they are."""
+        """Fit on standardised columns (N, k); the weights are those of the columns as they are."""
         weights, bias = logistic_weights(columns, flags, PENALTY)
         return cls(weights.astype(np.float32), float(np.float32(bias)))
 
@@ -164,13 +169,14 @@ class Stacker:
 
     @classmethod
     def fit(cls, scores: Scores, flags: Flags, owner: Numbers, sentence: Numbers) -> Stacker:
-        """From scores (N, blocks) by base models that did not learn from the tokens; otherwise as called."""
+        """Fit on scores (N, blocks) by base models that did not learn from the tokens; otherwise as
+        called."""
         beside = with_neighbours(scores, owner, sentence)
         return cls(Logistic.fit(scores, flags), Logistic.fit(beside, flags))
 
     def __call__(self, scores: Scores, owner: Numbers, sentence: Numbers) -> TokenScores:
-        """`owner` (N,) is the number of each token's response, which rises, and `sentence` (N,) of its
-        sentence, -1 for none."""
+        """Score tokens; `owner` (N,) is the number of each one's response, which rises, and `sentence` (N,)
+        of its sentence, -1 for none."""
         return TokenScores(self.alone(scores), self.among(with_neighbours(scores, owner, sentence)))
 
 
@@ -182,81 +188,83 @@ class Ensemble:
     stacker: Stacker
 
     def __call__(self, blocks: Blocks, sentence: Numbers) -> TokenScores:
-        """Of the tokens of one response, with the number of each one's `sentence` (t,); raises `KeyError`
+        """Score the tokens of one response, with the number of each one's `sentence` (t,); raises `KeyError`
         where a block is missing."""
         scores = np.stack([mean_log_odds(each, blocks[name]) for name, each in self.networks.items()], axis=1)
         return self.stacker(scores, np.zeros(len(scores), dtype=np.intp), sentence)
 
     def weight(self, name: str) -> float:
-        """Of a block's score of the token itself."""
+        """Return the weight of a block's score of the token itself."""
         return float(self.stacker.alone.weights[list(self.networks).index(name)])
 
     def arrays(self) -> dict[str, Table]:
         """Return all that was learned, by name; `of` reads it back."""
-        found: dict[str, Table] = {}
-        for kind, one in (("alone", self.stacker.alone), ("among", self.stacker.among)):
-            found[f"stacker/{kind}"] = np.append(one.weights, one.bias).astype(np.float32)
+        arrays: dict[str, Table] = {}
+        for kind, logistic in (("alone", self.stacker.alone), ("among", self.stacker.among)):
+            arrays[f"stacker/{kind}"] = np.append(logistic.weights, logistic.bias).astype(np.float32)
         for name, networks in self.networks.items():
-            found |= arrays_of(networks, f"networks/{name}")
-        return found
+            arrays |= arrays_of(networks, f"networks/{name}")
+        return arrays
 
     @classmethod
     def of(cls, arrays: Arrays, blocks: Sequence[str]) -> Ensemble:
-        """Raises `KeyError`, `RuntimeError` or `ValueError` for arrays that `arrays` did not give for these
-        blocks."""
+        """Read them; raises `KeyError`, `RuntimeError` or `ValueError` for arrays that `arrays` did not give
+        for these blocks."""
         networks = {name: tuple(networks_of(arrays, f"networks/{name}")) for name in blocks}
-        found = (arrays[f"stacker/{kind}"] for kind in ("alone", "among"))
-        alone, among = (Logistic(one[:-1], float(one[-1])) for one in found)
+        pairs = (arrays[f"stacker/{kind}"] for kind in ("alone", "among"))
+        alone, among = (Logistic(row[:-1], float(row[-1])) for row in pairs)
         if len(alone.weights) != len(networks) or len(among.weights) != len(networks) * 2 * len(WINDOWS):
             raise ValueError("the stacker is not of these blocks")
-        made = cls(networks, Stacker(alone, among))
-        if made.arrays().keys() != arrays.keys():
+        ensemble = cls(networks, Stacker(alone, among))
+        if ensemble.arrays().keys() != arrays.keys():
             raise ValueError("its networks are not of the blocks in its card")
-        return made
+        return ensemble
 
 
-def arrays_of(networks: Sequence[Network], place: str) -> dict[str, Table]:
-    """Return what networks have learned, by names that begin with a place; `networks_of` reads it back."""
+def arrays_of(networks: Sequence[Network], prefix: str) -> dict[str, Table]:
+    """Return what networks have learned, by names that begin with `prefix`; `networks_of` reads it back."""
     return {
-        f"{place}/{k}/{key}": array
+        f"{prefix}/{k}/{key}": array
         for k, network in enumerate(networks)
         for key, array in {"mean": network.mean, "scale": network.scale, **network.weights}.items()
     }
 
 
-def networks_of(arrays: Arrays, place: str) -> list[Network]:
-    """Read the networks at a place; raises as `Ensemble.of` does."""
-    found: list[Network] = []
-    while (start := f"{place}/{len(found)}/") + "mean" in arrays:
-        parts = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-        network = Network(parts.pop("mean"), parts.pop("scale"), parts)
+def networks_of(arrays: Arrays, prefix: str) -> list[Network]:
+    """Read the networks whose names begin with `prefix`; raises as `Ensemble.of` does."""
+    networks: list[Network] = []
+    while (start := f"{prefix}/{len(networks)}/") + "mean" in arrays:
+        learned = {
+            name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+        }
+        network = Network(learned.pop("mean"), learned.pop("scale"), learned)
         if network.mean.ndim != 1 or network.scale.shape != network.mean.shape:
             raise ValueError(f"mean and scale of '{start}' are not those of columns")
         if not (network.scale > 0).all():
             raise ValueError(f"a scale of '{start}' is not positive")
         network.log_odds(np.zeros((1, len(network.mean)), dtype=np.float32))
-        found.append(network)
-    if not found:
-        raise ValueError(f"there is no network '{place}'")
-    return found
+        networks.append(network)
+    if not networks:
+        raise ValueError(f"there is no network '{prefix}'")
+    return networks
 
 
 def mean_log_odds(models: Sequence[BaseModel], inputs: Table) -> Scores:
     """Return the mean of a block's base models for each token, (N,)."""
-    every: Scores = np.mean([model.log_odds(inputs) for model in models], axis=0)
-    return every
+    means: Scores = np.mean([model.log_odds(inputs) for model in models], axis=0)
+    return means
 
 
 def with_neighbours(scores: Scores, owner: Numbers, sentence: Numbers) -> Scores:
-    """Scores (N, blocks), and the probabilities they stand for, averaged over `WINDOWS` within responses, up
+    """Average scores (N, blocks), and the probabilities they stand for, over `WINDOWS` within responses, up
     to the end of the token's sentence: (N, 2 x windows x blocks)."""
     both = np.concatenate([scores, expit(scores)], axis=1)
     edges = np.flatnonzero(np.diff(owner)) + 1
-    parts = []
-    for part, numbers in zip(np.split(both, edges), np.split(sentence, edges), strict=True):
+    tables = []
+    for table, numbers in zip(np.split(both, edges), np.split(sentence, edges), strict=True):
         ends = ends_of(numbers)
-        parts.append(np.concatenate([smoothed(part.T, window, ends) for window in WINDOWS]).T)
-    return np.concatenate(parts)
+        tables.append(np.concatenate([smoothed(table.T, window, ends) for window in WINDOWS]).T)
+    return np.concatenate(tables)
 
 
 def token_weights(flags: Flags, owner: Numbers) -> Scores:
@@ -269,22 +277,23 @@ def token_weights(flags: Flags, owner: Numbers) -> Scores:
     """
     numbers = np.unique(owner, return_inverse=True)[1]
     bad, good = np.bincount(numbers, flags), np.bincount(numbers, ~flags)
-    found: Scores = np.sqrt(np.where(flags, 1.0, FAITHFUL) / np.where(flags, bad[numbers], good[numbers]))
-    return found
+    weights: Scores = np.sqrt(np.where(flags, 1.0, FAITHFUL) / np.where(flags, bad[numbers], good[numbers]))
+    return weights
 
 
 def fit_folds(
     fit: Callable[..., M], inputs: Table, flags: Flags, weights: Scores, folds: Folds, seed: int = 0
 ) -> tuple[tuple[M, ...], Scores]:
-    """One block's base models, one for each fold (see `Fit`), and their out-of-fold log odds (N,).
+    """Fit one block's base models, one for each fold (see `Fit`), and return them and their out-of-fold log
+    odds (N,).
 
     `folds` have row numbers to learn from and to hold out; every row is held out once. A fold that is held
     out also decides when its model stops learning.
     """
     out_of_fold = np.zeros(len(flags))
     models = []
-    for k, (train, held) in enumerate(folds):
-        model = fit(inputs, flags, weights, train, held, seed + k)
-        out_of_fold[held] = model.log_odds(inputs[held])
+    for k, (train, held_out) in enumerate(folds):
+        model = fit(inputs, flags, weights, train, held_out, seed + k)
+        out_of_fold[held_out] = model.log_odds(inputs[held_out])
         models.append(model)
     return tuple(models), out_of_fold

@@ -79,13 +79,11 @@ def check_target(folder: Path) -> None:
     check_folder(folder, whole=True)
     if not folder.is_dir() or not (names := {path.name for path in folder.iterdir()}):
         return
-    known, record = (
-        names <= {CARD, ESTIMATOR, FORMER} and all((folder / name).is_file() for name in names),
-        {},
-    )
+    is_detector = names <= {CARD, ESTIMATOR, FORMER} and all((folder / name).is_file() for name in names)
+    record = {}
     with suppress(InputError, OSError):
         record = read_record(folder / CARD, "a detector card")  # of this version or another
-    if not known or not {"format", "classifier", "estimator_sha256"} <= record.keys():
+    if not is_detector or not {"format", "classifier", "estimator_sha256"} <= record.keys():
         raise InputError("this folder has other files in it; name another", path=folder)
 
 
@@ -97,10 +95,10 @@ def load_card(folder: str | Path = BUNDLED) -> Card:
         record = read_record(path, "a detector card")
     except OSError as error:
         raise InputError(f"no detector here ({CARD} cannot be read)", path=folder) from error
-    made = (record.get("format", FORMAT), record.get("feature_version", FEATURE_VERSION))
-    if made != (FORMAT, FEATURE_VERSION):
+    version, features = record.get("format", FORMAT), record.get("feature_version", FEATURE_VERSION)
+    if (version, features) != (FORMAT, FEATURE_VERSION):
         raise InputError(
-            f"the detector has format {made[0]} and feature version {made[1]}, "
+            f"the detector has format {version} and feature version {features}, "
             f"and this lrp4rag reads {FORMAT} and {FEATURE_VERSION}; train it again",
             path=folder,
         )

@@ -100,15 +100,15 @@ class Model(ABC):
     @classmethod
     @abstractmethod
     def of(cls, card: Card, arrays: Arrays) -> Self:
-        """Raises `InputError`, `KeyError`, `RuntimeError`, `TypeError` or `ValueError` for arrays of another
-        model."""
+        """Build a model; raises `InputError`, `KeyError`, `RuntimeError`, `TypeError` or `ValueError` for
+        arrays of another model."""
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
         """Return the features that moved the judgement most, strongest first."""
         return ()
 
     def replay(self, reader: Reader, flow: Flow) -> Replay:
-        """The replay that computes the relevance it scores, if it reads relevance."""
+        """Return the replay that computes the relevance it scores, if it reads relevance."""
         return RelevanceReplay(reader, flow, self.needs)
 
     @property
@@ -120,7 +120,7 @@ class Model(ABC):
     def predict_proba(self, inputs: Sequence[Input]) -> NDArray[np.float64]:
         """Return the probability that each response is hallucinated, (rows,), 0 where it states nothing;
         raises as `assess` does."""
-        return np.array([self.assess(one).probability or 0.0 for one in inputs], dtype=np.float64)
+        return np.array([self.assess(response).probability or 0.0 for response in inputs], dtype=np.float64)
 
     def predict(self, response: Input) -> Verdict:
         """Return the verdict on one response, with suspect spans and sentences, and what moved it.
@@ -163,7 +163,7 @@ class Model(ABC):
         assessment = self.score(record)
         probabilities = [] if assessment.probability is None else [assessment.probability]
         probabilities += [] if assessment.claims is None else assessment.claims.probabilities.tolist()
-        if not all(0 <= one <= 1 for one in probabilities):
+        if not all(0 <= probability <= 1 for probability in probabilities):
             raise RelevanceError("no verdict: the detector returned an invalid probability")
         if self.prevalence is None:
             return assessment
@@ -187,8 +187,8 @@ class Model(ABC):
         return replace(self, card=card.model_copy(update={"threshold": threshold}))
 
     def at_prevalence(self, prevalence: float) -> Self:
-        """The same where that proportion of responses is hallucinated: probabilities and thresholds shift, so
-        that the same responses are flagged, and the operating points state their precision there.
+        """Return the model where that proportion of responses is hallucinated: probabilities and thresholds
+        shift, so that the same responses are flagged, and the operating points state their precision there.
 
         Raises `InputError` for an invalid prevalence, and for a model whose card has none.
         """
@@ -214,14 +214,14 @@ class Model(ABC):
         return replace(self, card=card, prevalence=prevalence)
 
     def at_estimated_prevalence(self, judgements: Sequence[Judgement]) -> tuple[Self, list[Judgement]]:
-        """The same at the prevalence that is estimated from unlabelled responses, and their judgements there
-        (Saerens et al. 2002). Raises `InputError` for too few."""
-        probabilities = [one.assessment.probability for one in judgements]
-        stated = [one for one in probabilities if one is not None]
+        """Return the model at the prevalence that is estimated from unlabelled responses, and their
+        judgements there (Saerens et al. 2002). Raises `InputError` for too few."""
+        probabilities = [judgement.assessment.probability for judgement in judgements]
+        stated = [probability for probability in probabilities if probability is not None]
         prevalence = estimated_prevalence(stated, self.assumed_prevalence)
         model = self.at_prevalence(prevalence)
         shift = partial(at_prevalence, trained=self.assumed_prevalence, prevalence=prevalence)
-        return model, [one.at(shift, model.card.threshold) for one in judgements]
+        return model, [judgement.at(shift, model.card.threshold) for judgement in judgements]
 
     def _trained_prevalence(self) -> float:
         if not self.card.prevalence:

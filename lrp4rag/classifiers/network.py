@@ -31,7 +31,7 @@ class Perceptron(nn.Module):
         )
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(rows, features) to logits (rows,)."""
+        """Map (rows, features) to logits (rows,)."""
         logits: Tensor = (self.linear(rows) + self.hidden(rows))[:, 0]
         return logits
 
@@ -49,8 +49,8 @@ class SharedDropout(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         if not self.training or not self.p:
             return rows
-        kept = (torch.rand(self.masks, rows.shape[1]) >= self.p).to(rows.dtype) / (1 - self.p)
-        return rows * kept[torch.arange(len(rows)) % self.masks]
+        masks = (torch.rand(self.masks, rows.shape[1]) >= self.p).to(rows.dtype) / (1 - self.p)
+        return rows * masks[torch.arange(len(rows)) % self.masks]
 
 
 class Recurrent(nn.Module):
@@ -67,7 +67,7 @@ class Recurrent(nn.Module):
             _initialise(name, parameter)
 
     def forward(self, sequences: Tensor) -> Tensor:
-        """(rows, steps, features) to logits (rows,)."""
+        """Map (rows, steps, features) to logits (rows,)."""
         states, _ = self.lstm(sequences)
         logits: Tensor = self.head(states.amax(1))[:, 0]
         return logits
@@ -75,15 +75,16 @@ class Recurrent(nn.Module):
 
 @torch.no_grad()
 def _initialise(name: str, parameter: Tensor) -> None:
-    """As Keras does, each gate by itself: torch's own small weights need several times the epochs."""
-    for gate, part in enumerate(parameter.chunk(4)):
+    """Draw weights as Keras does, each gate by itself: torch's own small ones need several times the
+    epochs."""
+    for gate, weights in enumerate(parameter.chunk(4)):
         if "weight_hh" in name:
-            nn.init.orthogonal_(part)
+            nn.init.orthogonal_(weights)
         elif "weight_ih" in name:
-            nn.init.xavier_uniform_(part)
+            nn.init.xavier_uniform_(weights)
         else:
             # Gates are input, forget, cell and output; there are two biases, which add up.
-            nn.init.constant_(part, 0.5 if gate == 1 else 0.0)
+            nn.init.constant_(weights, 0.5 if gate == 1 else 0.0)
 
 
 def fit_network(
@@ -120,13 +121,13 @@ def fit_network(
             network.train()
             for batch in torch.randperm(len(rows)).split(batch_size):
                 optimiser.zero_grad()
-                found = network(rows[batch])
+                outputs = network(rows[batch])
                 count = None if counts is None else counts[batch]
-                binary_cross_entropy_with_logits(found, targets[batch], count).backward()
+                binary_cross_entropy_with_logits(outputs, targets[batch], count).backward()
                 nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
                 optimiser.step()
-            found = torch.from_numpy(logits(network, held_out[0], batch_size))
-            losses.append(float(binary_cross_entropy_with_logits(found, held_targets, held_counts)))
+            outputs = torch.from_numpy(logits(network, held_out[0], batch_size))
+            losses.append(float(binary_cross_entropy_with_logits(outputs, held_targets, held_counts)))
             epoch = int(np.argmin(losses))
             if epoch == len(losses) - 1:
                 best = copy.deepcopy(network.state_dict())
@@ -136,7 +137,7 @@ def fit_network(
 
 
 def _relative(weights: NDArray[np.floating]) -> Tensor:
-    """To their mean."""
+    """Divide weights by their mean."""
     return torch.from_numpy(weights / weights.mean()).double()
 
 
@@ -151,7 +152,8 @@ def loaded(make: Callable[[], nn.Module], weights: Weights) -> nn.Module:
 
 
 def recurrent_logits(weights: Weights, sequences: Inputs) -> NDArray[np.float64]:
-    """Of a `Recurrent` whose sizes show in its weights. Raises `KeyError` or `RuntimeError` for others."""
+    """Return the logits of a `Recurrent` whose sizes show in its weights; raises `KeyError` or `RuntimeError`
+    for others."""
     layers = sum(name.startswith("lstm.weight_ih") for name in weights)
     hidden_size = weights["head.weight"].shape[-1]
     network = loaded(lambda: Recurrent(sequences.shape[-1], hidden_size, layers), weights)
@@ -162,6 +164,6 @@ def recurrent_logits(weights: Weights, sequences: Inputs) -> NDArray[np.float64]
 def logits(network: nn.Module, inputs: Inputs, batch_size: int) -> NDArray[np.float64]:
     """Return the logit of each row, (rows,)."""
     network.eval()
-    parts = torch.from_numpy(inputs).split(batch_size)
-    values: NDArray[np.float64] = torch.cat([network(part) for part in parts]).double().numpy()
+    batches = torch.from_numpy(inputs).split(batch_size)
+    values: NDArray[np.float64] = torch.cat([network(batch) for batch in batches]).double().numpy()
     return values

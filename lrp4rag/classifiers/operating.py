@@ -31,8 +31,8 @@ class Rule:
 
 
 def _balanced(precision: Scores, recall: Scores, _: Scores) -> int:
-    """Where about as many are flagged as are hallucinated: unlike the highest accuracy or F1, which many
-    thresholds nearly have, there is one such place, and other rows put it nearly there too."""
+    """Choose where about as many are flagged as are hallucinated: unlike the highest accuracy or F1, which
+    many thresholds nearly have, there is one such place, and other rows put it nearly there too."""
     surplus = np.full(len(precision), np.inf)
     np.divide(recall, precision, out=surplus, where=precision > 0)
     return int(np.argmin(np.abs(surplus - 1)))
@@ -76,9 +76,9 @@ def operating_points(
     falling = confusion_matrix_at_thresholds(labels, probabilities)
     _, alarms, _, hits, thresholds = (counts[::-1] for counts in falling)
     precision, recall, false_alarms = hits / (hits + alarms), hits / labels.sum(), alarms / (~labels).sum()
-    for other in others:
-        above = len(other) - np.searchsorted(np.sort(other), thresholds)
-        false_alarms = np.maximum(false_alarms, above / len(other))
+    for rates in others:
+        above = len(rates) - np.searchsorted(np.sort(rates), thresholds)
+        false_alarms = np.maximum(false_alarms, above / len(rates))
     points = {}
     for name, rule in RULES.items():
         k = rule.choose(precision, recall, false_alarms)
@@ -93,28 +93,28 @@ def operating_points(
 
 
 def precision_at(prevalence: float, recall: float, false_positive_rate: float) -> float:
-    """Of a point with these rates, where that part of responses is hallucinated."""
+    """Return the precision of a point with these rates, where that part of responses is hallucinated."""
     hits, alarms = prevalence * recall, (1 - prevalence) * false_positive_rate
     return hits / (hits + alarms) if hits + alarms else 1.0
 
 
 def faithful_quantiles(labels: Labels, probabilities: Scores, others: Sequence[Scores] = ()) -> list[float]:
-    """Evenly spaced quantiles of the faithful responses' probabilities: what any target rate needs. Of
+    """Return evenly spaced quantiles of the faithful responses' probabilities: what any target rate needs. Of
     several sets, the highest."""
     levels = np.linspace(0, 1, QUANTILES)
-    every = [np.quantile(some, levels) for some in (probabilities[~labels], *others)]
-    values: list[float] = np.max(every, axis=0).tolist()
+    quantiles = [np.quantile(scores, levels) for scores in (probabilities[~labels], *others)]
+    values: list[float] = np.max(quantiles, axis=0).tolist()
     return values
 
 
 def by_set(
     labels: Labels, probabilities: Scores, sets: NDArray[np.str_]
 ) -> tuple[Labels, Scores, list[Scores]]:
-    """Labels and probabilities of the first row's set, and of each other the probabilities of its faithful
-    rows, if it has `FEWEST`: what the functions above take."""
+    """Return labels and probabilities of the first row's set, and of each other the probabilities of its
+    faithful rows, if it has `FEWEST`: what the functions above take."""
     first = sets == sets[0]
     others = [probabilities[(sets == name) & ~labels] for name in sorted(set(sets[~first]))]
-    return labels[first], probabilities[first], [one for one in others if len(one) >= FEWEST]
+    return labels[first], probabilities[first], [scores for scores in others if len(scores) >= FEWEST]
 
 
 def threshold_at(rate: float, quantiles: Sequence[float]) -> float:

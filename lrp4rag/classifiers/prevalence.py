@@ -28,7 +28,8 @@ _DECAY = -0.7
 
 
 def check_prevalence(prevalence: float) -> float:
-    """The same; raises `InputError` for what is no part of responses that can be hallucinated."""
+    """Return the prevalence; raises `InputError` for what is no part of responses that can be
+    hallucinated."""
     if not LOWEST <= prevalence <= 1 - LOWEST:
         raise InputError(
             f"a prevalence is from {LOWEST} to {1 - LOWEST}, got {prevalence:g}", field="prevalence"
@@ -47,25 +48,25 @@ def require_enough(responses: int) -> None:
 
 
 def at_prevalence(probabilities: ArrayLike, trained: float, prevalence: float) -> Scores:
-    """Probabilities (rows,) that hold where `prevalence` of responses are hallucinated, of those that hold
-    where `trained` are."""
-    given = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-12, 1 - 1e-12)
-    shifted: Scores = expit(logit(given) + logit(prevalence) - logit(trained))
+    """Shift probabilities (rows,) to those that hold where `prevalence` of responses are hallucinated, of
+    those that hold where `trained` are."""
+    clipped = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-12, 1 - 1e-12)
+    shifted: Scores = expit(logit(clipped) + logit(prevalence) - logit(trained))
     return shifted
 
 
 def estimated_prevalence(probabilities: ArrayLike, trained: float) -> float:
     """Return the prevalence under which unlabelled responses with these probabilities (rows,) are most
     likely, by expectation maximisation; raises `InputError` for fewer than `FEWEST`."""
-    given = np.asarray(probabilities, dtype=np.float64)
-    require_enough(len(given))
+    shares = np.asarray(probabilities, dtype=np.float64)
+    require_enough(len(shares))
     prevalence = trained
     for _ in range(_ROUNDS):
-        found = float(np.clip(at_prevalence(given, trained, prevalence).mean(), LOWEST, 1 - LOWEST))
-        if abs(found - prevalence) < _CLOSE:
+        estimate = float(np.clip(at_prevalence(shares, trained, prevalence).mean(), LOWEST, 1 - LOWEST))
+        if abs(estimate - prevalence) < _CLOSE:
             break
-        prevalence = found
-    return found
+        prevalence = estimate
+    return estimate
 
 
 @dataclass(slots=True)
@@ -93,8 +94,8 @@ class RunningPrevalence:
         if not 0 <= probability <= 1:
             raise InputError(f"a probability is from 0 to 1, got {probability:g}", field="probability")
         self.responses += 1
-        own = float(at_prevalence(probability, self.trained, self.prevalence))
+        shifted = float(at_prevalence(probability, self.trained, self.prevalence))
         step = max((FEWEST + self.responses) ** _DECAY, 1 / self.window)
-        moved = self.prevalence + step * (own - self.prevalence)
+        moved = self.prevalence + step * (shifted - self.prevalence)
         self.prevalence = min(max(moved, LOWEST), 1 - LOWEST)
         return float(at_prevalence(probability, self.trained, self.prevalence))

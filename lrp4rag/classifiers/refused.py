@@ -26,17 +26,18 @@ def with_refusals(
         return assessment
     probabilities = claims.probabilities.copy()
     contradictions, differences = list(assessment.contradictions), list(assessment.differences)
-    for number, one in refusals.items():
-        shifted = float(expit(logit(probabilities[number]) + SHIFTS[one.outcome]))
+    for number, refusal in refusals.items():
+        start, end, place = refusal.start, refusal.end, refusal.place
+        shifted = float(expit(logit(probabilities[number]) + SHIFTS[refusal.outcome]))
         probabilities[number] = shifted
-        if one.outcome == "absent":
-            contradictions = [each for each in contradictions if not one.start <= each.start < one.end]
-        if one.outcome == "absent" or shifted >= threshold:
-            differences = [each for each in differences if not one.start <= each.start < one.end]
-        if one.place is not None and shifted >= threshold:
-            there = one.place.passage, one.place.passage_start, one.place.passage_end
-            words = passages[there[0]][there[1] : there[2]]
-            differences.append(Difference("answered", one.start, one.end, *there, words))
+        if refusal.outcome == "absent":
+            contradictions = [each for each in contradictions if not start <= each.start < end]
+        if refusal.outcome == "absent" or shifted >= threshold:
+            differences = [each for each in differences if not start <= each.start < end]
+        if place is not None and shifted >= threshold:
+            source = place.passage, place.passage_start, place.passage_end
+            words = passages[place.passage][place.passage_start : place.passage_end]
+            differences.append(Difference("answered", start, end, *source, words))
     claims = replace(claims, probabilities=probabilities)
     return replace(
         assessment,

@@ -44,7 +44,8 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return classes
 
     def _learn_classes(self, y: ArrayLike) -> NDArray[np.bool_]:
-        """Set `classes_`; which rows are of the second. Raises `ValueError` unless there are two."""
+        """Set `classes_`, and return which rows are of the second. Raises `ValueError` unless there are
+        two."""
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
@@ -170,8 +171,8 @@ class LSTMClassifier(BinaryClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """Return the log odds of the second class, (rows,)."""
         check_is_fitted(self)
-        given = validate_data(self, X, allow_nd=True, reset=False, dtype=[np.float64, np.float32])
-        inputs = given.reshape(*given.shape[:2], -1)
+        rows = validate_data(self, X, allow_nd=True, reset=False, dtype=[np.float64, np.float32])
+        inputs = rows.reshape(*rows.shape[:2], -1)
         if inputs.shape[1:] != self.shape_in_:
             raise ValueError(f"rows of shape {inputs.shape[1:]}, fitted on {self.shape_in_}")
         return recurrent_logits(self.weights_, self._standardised(inputs))
@@ -186,13 +187,13 @@ class LSTMClassifier(BinaryClassifier):
 
 
 def split_once(
-    labels: NDArray[np.bool_], groups: NDArray[Any], part: float, random: np.random.RandomState
+    labels: NDArray[np.bool_], groups: NDArray[Any], share: float, random: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers to train on and to hold out: stratified by label, no group on both sides."""
-    if not 0 < part <= 0.5:
-        raise ValueError(f"validation must be above 0 and at most 0.5, got {part}")
+    """Return row numbers to train on and to hold out: stratified by label, no group on both sides."""
+    if not 0 < share <= 0.5:
+        raise ValueError(f"validation must be above 0 and at most 0.5, got {share}")
     smallest = min(len(np.unique(groups[labels == label])) for label in (True, False))
-    folds = min(round(1 / part), smallest)
+    folds = min(round(1 / share), smallest)
     if folds < 2:
         raise ValueError("a network needs two groups (sources) of each class: one is held out")
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
@@ -238,7 +239,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
 
 
 def candidates_of(name: str) -> dict[str, Any]:
-    """Settings and estimators of a classifier; raises `InputError` that lists the known ones."""
+    """Return settings and estimators of a classifier; raises `InputError` that lists the known ones."""
     if name not in CLASSIFIERS:
         raise InputError(f"unknown classifier '{name}'; choose from {', '.join(CLASSIFIERS)}")
     return CLASSIFIERS[name]

@@ -21,7 +21,7 @@ Learned = dict[str, Any]
 
 
 def arrays_of(classifier: str, model: Any) -> dict[str, Array]:
-    """Everything that a classifier learned, with its calibration; see `calibration.fit_best`."""
+    """Return all that a classifier learned, with its calibration; see `calibration.fit_best`."""
     calibrated = isinstance(model, Calibrated)
     sigmoid = model.sigmoid if calibrated else Sigmoid(1.0, 0.0)
     estimator = model.model if calibrated else model
@@ -30,7 +30,7 @@ def arrays_of(classifier: str, model: Any) -> dict[str, Array]:
 
 
 def probabilities(classifier: str, arrays: Mapping[str, Array], rows: Array) -> Scores:
-    """That rows (N, length) or (N, length, features) are hallucinated, (N,).
+    """Return the probabilities that rows (N, length) or (N, length, features) are hallucinated, (N,).
 
     Raises `KeyError`, `RuntimeError`, `TypeError` or `ValueError` for arrays that `arrays_of` did not give.
     """
@@ -88,7 +88,7 @@ def _mlp(
     outer: Array,
     outer_bias: Array,
 ) -> Scores:
-    """Probabilities, as `MLPClassifier` gives them: these are calibrated, and not log odds."""
+    """Return probabilities, as `MLPClassifier` gives them: these are calibrated, and not log odds."""
     hidden = np.maximum(_standardised(rows, mean, scale) @ inner + inner_bias, 0)
     scores: Scores = expit(hidden @ outer + float(outer_bias))
     return scores
@@ -99,8 +99,8 @@ def _of_forest(pipeline: Any) -> Learned:
     first = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
 
     def children(which: str) -> Array:
-        found = zip((getattr(tree, which) for tree in trees), first, strict=True)
-        return np.concatenate([np.where(child < 0, -1, child + start) for child, start in found])
+        pairs = zip((getattr(tree, which) for tree in trees), first, strict=True)
+        return np.concatenate([np.where(child < 0, -1, child + start) for child, start in pairs])
 
     return {
         "roots": first,

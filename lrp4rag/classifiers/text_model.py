@@ -63,7 +63,7 @@ class TextModel(Model):
         offsets = np.array(record.encoded.response_offsets).reshape(-1, 2)
 
         def tokens_of(start: int, end: int) -> slice:
-            """Those that overlap some characters: offsets rise."""
+            """Return those that overlap some characters: offsets rise."""
             return slice(
                 *(np.searchsorted(offsets[:, 1], start, "right"), np.searchsorted(offsets[:, 0], end))
             )
@@ -81,9 +81,9 @@ class TextModel(Model):
             inside = tokens_of(start, end)
             if not (marks[inside] >= SUSPECTED).any():  # all of its words are as suspect as it is
                 marks[inside] = claim
-        states = [number for number, states in enumerate(stating) if states != "nothing"]
+        stated = [number for number, kind in enumerate(stating) if kind != "nothing"]
         return Assessment(
-            float(claims[states].max()) if states else None,
+            float(claims[stated].max()) if stated else None,
             rule.shift(record.generator),
             marks=TokenMarks(marks.astype(np.float32), SUSPECTED),
             claims=Claims(claims, stating),
@@ -93,13 +93,13 @@ class TextModel(Model):
 
     def reasons(self, record: Record, judgement: Judgement) -> tuple[Reason, ...]:
         """Say of suspect sentences that nothing else is told of which alarm they resemble most."""
-        told = {one.start for one in judgement.assessment.contradictions}
-        told |= {one.start for one in judgement.differences}
-        silent = [
-            number
-            for number in judgement.suspect
-            if not any(_within(start, judgement.spans[number]) for start in told)
-        ]
+        explained = [contradiction.start for contradiction in judgement.assessment.contradictions]
+        explained += [difference.start for difference in judgement.differences]
+        silent = []
+        for number in judgement.suspect:
+            start, end = judgement.spans[number]
+            if not any(start <= place < end for place in explained):
+                silent.append(number)
         names = [name for name in ALARM_WORDS if name in self.alarms]
         if not silent or not names:  # most verdicts: nothing is scored again
             return ()
@@ -126,7 +126,3 @@ def _contradiction(value: Comparison) -> Contradiction:
     return Contradiction(
         value.start, value.end, value.text, value.rival_text, passage, start, end, margin=None
     )
-
-
-def _within(place: int, span: tuple[int, int]) -> bool:
-    return span[0] <= place < span[1]

@@ -73,13 +73,13 @@ class TokenModel(Model):
         read = np.isin(np.arange(len(columns)), numbers)
         judged = with_trees(Claimed(columns, highest), self.trees)
         claims = np.where(read, rule.claims(judged, record.generator), 0.0)
-        stating = [k for k, one in enumerate(statements.stating) if one != "nothing" and read[k]]
+        stating = [k for k, kind in enumerate(statements.stating) if kind != "nothing" and read[k]]
         marks, suspected = expit(scores.among), list[Contrast]()
         if "value" in self.alarms:
             compared = values_of(record)
             probabilities = expit(alarmed.log_odds["value"])
-            for one, probability in zip(compared, probabilities, strict=True):
-                inside = slice(one.claim.first, one.claim.last)
+            for contrast, probability in zip(compared, probabilities, strict=True):
+                inside = slice(contrast.claim.first, contrast.claim.last)
                 marks[inside] = np.maximum(marks[inside], probability)
             suspected = [compared[k] for k in np.flatnonzero(probabilities >= SUSPECTED)]
         contradictions = with_suspected(record, statements.contradictions, suspected)
@@ -145,6 +145,6 @@ class TokenModel(Model):
     def of(cls, card: Card, arrays: Arrays) -> Self:
         read = cast(TokenInput, card.input)
         alarms = alarms_of(arrays, read.alarms)
-        others = f"{PLACE}/", f"{TREES}/"
-        words = {name: array for name, array in arrays.items() if not name.startswith(others)}
-        return cls(card, Ensemble.of(words, list(read.blocks)), alarms, trees_for(read, arrays))
+        beside = f"{PLACE}/", f"{TREES}/"
+        of_tokens = {name: array for name, array in arrays.items() if not name.startswith(beside)}
+        return cls(card, Ensemble.of(of_tokens, list(read.blocks)), alarms, trees_for(read, arrays))

@@ -38,10 +38,10 @@ class Trees:
 
     @classmethod
     def fit(
-        cls, inputs: NDArray[Any], flags: Flags, weights: Scores, train: Numbers, held: Numbers, seed: int
+        cls, inputs: NDArray[Any], flags: Flags, weights: Scores, train: Numbers, held_out: Numbers, seed: int
     ) -> Trees:
-        """Learn from the rows `train`, which count as their `weights` (N,) say; the rows `held` are for base
-        models that stop by them."""
+        """Learn from the rows `train`, which count as their `weights` (N,) say; the rows `held_out` are for
+        base models that stop by them."""
         learned = flags[train]
         if learned.all() or not learned.any():
             return cls.constant(float(np.clip(learned.mean(), 1e-3, 1 - 1e-3)) if len(learned) else 0.5)
@@ -70,25 +70,25 @@ class Trees:
     def _of_nodes(cls, trees: Sequence[NDArray[Any]], base: float) -> Trees:
         """Read the nodes that scikit-learn keeps of each tree."""
         shape = len(trees), max((len(nodes) for nodes in trees), default=1)
-        own = np.broadcast_to(np.arange(shape[1], dtype=np.int32), shape)
-        found = cls(
+        itself = np.broadcast_to(np.arange(shape[1], dtype=np.int32), shape)
+        model = cls(
             np.array([base]),
             np.zeros(shape, dtype=np.int32),
             np.zeros(shape),
-            own.copy(),
-            own.copy(),
+            itself.copy(),
+            itself.copy(),
             np.zeros(shape),
         )
         for k, nodes in enumerate(trees):
             inner = np.flatnonzero(nodes["is_leaf"] == 0)
-            found.feature[k, inner] = nodes["feature_idx"][inner]
-            found.threshold[k, inner] = nodes["num_threshold"][inner]
-            found.left[k, inner], found.right[k, inner] = nodes["left"][inner], nodes["right"][inner]
-            found.value[k, : len(nodes)] = nodes["value"]
-        return found
+            model.feature[k, inner] = nodes["feature_idx"][inner]
+            model.threshold[k, inner] = nodes["num_threshold"][inner]
+            model.left[k, inner], model.right[k, inner] = nodes["left"][inner], nodes["right"][inner]
+            model.value[k, : len(nodes)] = nodes["value"]
+        return model
 
     def log_odds(self, inputs: NDArray[Any]) -> Scores:
-        """Of each row, (rows,); raises `IndexError` where it lacks a feature."""
+        """Return the log odds of each row, (rows,); raises `IndexError` where it lacks a feature."""
         trees = np.arange(len(self.feature))
         node = np.zeros((len(inputs), len(trees)), dtype=np.intp)
         rows = np.arange(len(inputs))[:, None]
@@ -102,9 +102,9 @@ class Trees:
 def tree_arrays(models: Sequence[Trees]) -> dict[str, NDArray[Any]]:
     """Return what was learned, by name; `trees_of` reads it back."""
     return {
-        f"{PLACE}/{k}/{part.name}": getattr(model, part.name)
+        f"{PLACE}/{k}/{array.name}": getattr(model, array.name)
         for k, model in enumerate(models)
-        for part in fields(Trees)
+        for array in fields(Trees)
     }
 
 
@@ -113,18 +113,18 @@ def trees_of(arrays: Arrays, columns: int) -> tuple[Trees, ...]:
     they are not trees over so many columns."""
     models: list[Trees] = []
     while f"{PLACE}/{len(models)}/base" in arrays:
-        models.append(Trees(*(arrays[f"{PLACE}/{len(models)}/{part.name}"] for part in fields(Trees))))
+        models.append(Trees(*(arrays[f"{PLACE}/{len(models)}/{array.name}"] for array in fields(Trees))))
     for model in models:
         shape = model.feature.shape
         if model.base.shape != (1,) or len(shape) != 2 or not shape[1]:
             raise ValueError("arrays of trees have other shapes")
-        parts = model.feature, model.threshold, model.left, model.right, model.value
-        if any(part.shape != shape for part in parts):
+        node_arrays = model.feature, model.threshold, model.left, model.right, model.value
+        if any(array.shape != shape for array in node_arrays):
             raise ValueError("arrays of trees differ in their shapes")
-        if not all(np.isfinite(part).all() for part in (model.base, model.threshold, model.value)):
+        if not all(np.isfinite(array).all() for array in (model.base, model.threshold, model.value)):
             raise ValueError("a number of a tree is NaN or infinite")
-        for part, limit in ((model.feature, columns), (model.left, shape[1]), (model.right, shape[1])):
-            if part.dtype.kind != "i" or (part.size and not (part.min() >= 0 and part.max() < limit)):
+        for array, limit in ((model.feature, columns), (model.left, shape[1]), (model.right, shape[1])):
+            if array.dtype.kind != "i" or (array.size and not (array.min() >= 0 and array.max() < limit)):
                 raise ValueError("a tree goes on to what is not there")
     if tree_arrays(models).keys() != {name for name in arrays if name.startswith(f"{PLACE}/")}:
         raise ValueError("the arrays of trees are incomplete")

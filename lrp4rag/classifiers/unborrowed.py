@@ -31,17 +31,20 @@ def without_borrowed(
     probabilities[numbers] = expit(logit(probabilities[numbers]) + BORROWING)
     after = replace(after, claims=replace(after.claims, probabilities=probabilities))
     assessment = with_sentences(assessment, after, numbers, encoded, worse=True)
-    suspect = {number: one for number, one in borrowed.items() if probabilities[number] >= threshold}
+    suspect = {number: source for number, source in borrowed.items() if probabilities[number] >= threshold}
     spans = [encoded.sentences[number] for number in suspect]
-    others = (
-        one for one in assessment.differences if not any(start <= one.start < end for start, end in spans)
-    )
-    named = (_difference(one, passages) for one in suspect.values())
-    return replace(assessment, differences=tuple(sorted((*others, *named), key=lambda one: one.start)))
+    differences = [
+        difference
+        for difference in assessment.differences
+        if not any(start <= difference.start < end for start, end in spans)
+    ]
+    differences += [_difference(source, passages) for source in suspect.values()]
+    return replace(assessment, differences=tuple(sorted(differences, key=lambda each: each.start)))
 
 
 def _difference(borrowed: Borrowed, passages: Sequence[str]) -> Difference:
     start, end = borrowed.passage_start, borrowed.passage_end
     words = passages[borrowed.passage][start:end]
-    here = borrowed.start, borrowed.end, borrowed.passage
-    return Difference("said of another", *here, start, end, words, borrowed.subject)
+    return Difference(
+        "said of another", borrowed.start, borrowed.end, borrowed.passage, start, end, words, borrowed.subject
+    )

@@ -44,7 +44,7 @@ def _prompt(relevance: Relevance) -> Array:
 
 
 def _segments(relevance: Relevance) -> Array:
-    """(3, t): the sum of R* over the tokens of passages, question and template (segments 2 on, 1 and 0)."""
+    """Sum R* over the tokens of passages, question and template (segments 2 on, 1 and 0), (3, t)."""
     rows = relevance.by_segment
     if rows is None:
         raise InputError("the feature 'segments' needs relevance by segment (segments=True)")
@@ -52,7 +52,7 @@ def _segments(relevance: Relevance) -> Array:
 
 
 def _matrix(relevance: Relevance) -> Array:
-    """(16, 64): a row of each prompt bin."""
+    """Return a row of each prompt bin, (16, 64)."""
     if relevance.resampled is None or relevance.resampled.shape != MATRIX_SHAPE:
         raise InputError(f"the feature 'matrix' needs resampled R* (resampled={MATRIX_SHAPE})")
     return relevance.resampled.T
@@ -60,9 +60,9 @@ def _matrix(relevance: Relevance) -> Array:
 
 VECTORS: dict[str, Vector] = {
     "total": Vector(
-        lambda one: one.total, "relevance of the whole prompt per response token (n x R_response)"
+        lambda relevance: relevance.total, "relevance of the whole prompt per response token (n x R_response)"
     ),
-    "response": Vector(lambda one: one.response, "R_response"),
+    "response": Vector(lambda relevance: relevance.response, "R_response"),
     "prompt": Vector(_prompt, "R_prompt", needs=(RELEVANCE, PROMPT)),
     "segments": Vector(
         _segments,
@@ -74,7 +74,7 @@ VECTORS: dict[str, Vector] = {
         _matrix, "R* in bins, along the response", (RELEVANCE, MATRIX), STEPS, most=STEPS, rows=BINS
     ),
     "matrix_t": Vector(
-        lambda one: _matrix(one).T,
+        lambda relevance: _matrix(relevance).T,
         "R* in bins, along the prompt",
         (RELEVANCE, MATRIX),
         BINS,
@@ -120,19 +120,20 @@ class Features:
         return VECTORS[self.vector].needs
 
     def __call__(self, relevances: Sequence[Relevance]) -> NDArray[np.float64]:
-        """(rows, length), or (rows, length, features) of a vector of several rows, in logits."""
+        """Return (rows, length), or (rows, length, features) of a vector of several rows, in logits."""
         return self.resampled([VECTORS[self.vector].of(relevance) for relevance in relevances])
 
     def resampled(self, vectors: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
-        """(rows, length) of vectors of any length, or (rows, length, features) of (features, any length)."""
+        """Resample vectors of any length to (rows, length), those of (features, any length) to (rows, length,
+        features)."""
         return np.stack(
             [
-                resample(one, self.length if one.ndim == 1 else (len(one), self.length), self.mode).T
-                for one in vectors
+                resample(vector, self.length if vector.ndim == 1 else (len(vector), self.length), self.mode).T
+                for vector in vectors
             ]
         )
 
 
 def flattened(rows: NDArray[Any]) -> NDArray[Any]:
-    """(rows, ...) to (rows, columns)."""
+    """Flatten (rows, ...) to (rows, columns)."""
     return rows.reshape(len(rows), -1)

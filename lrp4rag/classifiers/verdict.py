@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -171,7 +171,8 @@ class Claims:
     def highest(self) -> float | None:
         """The probability of the most suspect sentence that states something; None without one."""
         sentences = zip(self.probabilities, self.stating, strict=True)
-        return max((float(one) for one, states in sentences if states != "nothing"), default=None)
+        stated = (float(probability) for probability, stating in sentences if stating != "nothing")
+        return max(stated, default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +205,7 @@ class Verdict:
     read: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """NaN compares as below any threshold: it must not pass for "grounded"."""
+        """Refuse NaN, which compares as below any threshold: it must not pass for "grounded"."""
         if self.probability is not None and not 0 <= self.probability <= 1:
             raise RelevanceError(
                 f"no verdict: the detector returned an invalid probability, {self.probability}"
@@ -212,13 +213,13 @@ class Verdict:
 
     @property
     def abstained(self) -> bool:
-        return any(one.decides for one in self.unlike)
+        return any(facet.decides for facet in self.unlike)
 
     @property
     def states_nothing(self) -> bool:
         """Whether no sentence states something that a passage could support."""
         return self.threshold is not None and not any(
-            one.status != "states nothing" for one in self.sentences
+            sentence.status != "states nothing" for sentence in self.sentences
         )
 
     @property
@@ -230,7 +231,7 @@ class Verdict:
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
         """Those of all its spans, each once."""
-        return tuple(dict.fromkeys(one for span in self.spans for one in span.contradictions))
+        return tuple(dict.fromkeys(each for span in self.spans for each in span.contradictions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,6 +274,7 @@ class Evidence:
 
 
 V = TypeVar("V", bound=Verdict)
+P = TypeVar("P", Contradiction, Difference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,13 +325,13 @@ class Judgement:
                 stating_of(text, spans), tokens, relevance, assessment, threshold
             )
         for number, facets in enumerate(unlike):
-            if any(one.decides for one in facets) and statuses[number] != "states nothing":
+            if any(facet.decides for facet in facets) and statuses[number] != "states nothing":
                 statuses[number] = "not judged"
         for number, (start, end) in enumerate(spans):
             if claims is not None and statuses[number] == "supported" and not tokens[number].any():
                 statuses[number] = "not judged"  # the reader has no token of it
-            inside = (start <= one.start and one.end <= end for one in assessment.contradictions)
-            if statuses[number] == "unsupported" and any(inside):
+            inside = _within(start, end, assessment.contradictions)
+            if statuses[number] == "unsupported" and inside:
                 statuses[number] = "contradicted"
         return cls(
             encoded=encoded,
@@ -355,10 +357,11 @@ class Judgement:
         judged = self.threshold is not None and self.assessment.probability is not None
         facets = each_once(self._facets())
         states = any(status != "states nothing" for status in self.statuses)
-        return judged and states and not any(one.decides for one in facets)
+        return judged and states and not any(facet.decides for facet in facets)
 
     def probability_of(self, number: int) -> float | None:
-        """That of a sentence, by a model that judges sentences and for one that states something."""
+        """Return that of a sentence, None where it states nothing and of a model that judges responses
+        only."""
         claims = self.assessment.claims
         if claims is None or claims.stating[number] == "nothing":
             return None
@@ -369,15 +372,14 @@ class Judgement:
         """Those of suspect sentences."""
         spans = [self.spans[number] for number in self.suspect]
         every = self.assessment.differences
-        return tuple(one for one in every if any(start <= one.start < end for start, end in spans))
+        return tuple(each for each in every if any(start <= each.start < end for start, end in spans))
 
     def contradictions_in(self, number: int) -> tuple[Contradiction, ...]:
-        """Those of a sentence."""
-        start, end = self.spans[number]
-        return tuple(one for one in self.assessment.contradictions if start <= one.start and one.end <= end)
+        """Return those of a sentence."""
+        return _within(*self.spans[number], self.assessment.contradictions)
 
     def at(self, shift: Callable[[Any], Any], threshold: float) -> Judgement:
-        """The same where probabilities are shifted, and the threshold with them: statuses stay."""
+        """Shift the probabilities, and set the threshold that is shifted with them: statuses stay."""
         return replace(self, assessment=shifted(self.assessment, shift), threshold=threshold)
 
     def verdict(self, evidence: Evidence, kind: type[V], /, **details: Any) -> V:
@@ -406,7 +408,8 @@ class Judgement:
         )
 
     def _facets(self) -> Iterator[Unlike]:
-        """The features outside the training data's range, without those of sentences that state nothing."""
+        """Yield the facets outside the training data's ranges, without those of sentences that state
+        nothing."""
         for facets, status in zip(self.unlike, self.statuses, strict=False):
             if status != "states nothing":
                 yield from facets
@@ -438,16 +441,16 @@ class Judgement:
         offsets, marks = self.encoded.response_offsets, self.assessment.marks
         contradictions = [
             replace(
-                one,
-                text=self.response[one.start : one.end],
-                relevance=evidence.contrastive.get(one, one.relevance),
+                contradiction,
+                text=self.response[contradiction.start : contradiction.end],
+                relevance=evidence.contrastive.get(contradiction, contradiction.relevance),
             )
-            for one in self.contradictions_in(number)
+            for contradiction in self.contradictions_in(number)
         ]
         marked = self._marked(number, smooth, contradictions)
         for start, end in merged_spans(marked, offsets, self.encoded.response):
             inside = tokens_in(offsets, [(start, end)])
-            touched = tuple(one for one in contradictions if one.start < end and one.end > start)
+            touched = tuple(each for each in contradictions if each.start < end and each.end > start)
             passage = sentence.passage
             if touched and (self.relevance is not None or evidence.by_sentence is not None):
                 passage = touched[0].passage
@@ -476,13 +479,19 @@ class Judgement:
         the contradicted values; all of them where none is."""
         offsets, tokens = self.encoded.response_offsets, self.tokens[number]
         marks, threshold = self.assessment.marks, self.assessment.token_threshold
-        own = np.zeros(len(offsets), dtype=bool)
+        suspect = np.zeros(len(offsets), dtype=bool)
         if marks is not None:
-            own = marks.probabilities >= marks.threshold
+            suspect = marks.probabilities >= marks.threshold
         elif smooth is not None and threshold is not None:
-            own = smooth < threshold
-        marked = tokens & (own | tokens_in(offsets, [(one.start, one.end) for one in contradictions]))
+            suspect = smooth < threshold
+        spans = [(contradiction.start, contradiction.end) for contradiction in contradictions]
+        marked = tokens & (suspect | tokens_in(offsets, spans))
         return marked if marked.any() else tokens
+
+
+def _within(start: int, end: int, contradictions: Iterable[Contradiction]) -> tuple[Contradiction, ...]:
+    """Return those of characters `start` to `end` of the response."""
+    return tuple(each for each in contradictions if start <= each.start and each.end <= end)
 
 
 def shifted(assessment: Assessment, shift: Callable[[Any], Any]) -> Assessment:
@@ -507,31 +516,35 @@ def with_sentences(
     probabilities, marks = before.claims.probabilities.copy(), before.marks.probabilities.copy()
     contradictions, differences = list(before.contradictions), list(before.differences)
     for number in sentences:
-        own, other = probabilities[number], after.claims.probabilities[number]
-        if (other <= own) if worse else (other >= own):
+        probability = after.claims.probabilities[number]
+        if (probability <= probabilities[number]) if worse else (probability >= probabilities[number]):
             continue
-        probabilities[number] = other
-        start, end = spans[number]
-        inside = tokens_in(encoded.response_offsets, [(start, end)])
+        probabilities[number] = probability
+        inside = tokens_in(encoded.response_offsets, [spans[number]])
         if len(after.marks.probabilities) == len(marks):
             marks[inside] = after.marks.probabilities[inside]
-        contradictions = [one for one in contradictions if not start <= one.start < end]
-        contradictions += [one for one in after.contradictions if start <= one.start < end]
-        differences = [one for one in differences if not start <= one.start < end]
-        differences += [one for one in after.differences if start <= one.start < end]
+        contradictions = _with_those_in(spans[number], contradictions, after.contradictions)
+        differences = _with_those_in(spans[number], differences, after.differences)
     claims = replace(before.claims, probabilities=probabilities)
     return replace(
         before,
         probability=before.probability if claims.highest is None else claims.highest,
         marks=replace(before.marks, probabilities=marks),
         claims=claims,
-        contradictions=tuple(sorted(contradictions, key=lambda one: one.start)),
-        differences=tuple(sorted(differences, key=lambda one: one.start)),
+        contradictions=tuple(sorted(contradictions, key=lambda contradiction: contradiction.start)),
+        differences=tuple(sorted(differences, key=lambda difference: difference.start)),
     )
 
 
+def _with_those_in(span: tuple[int, int], before: list[P], after: Sequence[P]) -> list[P]:
+    """Return what was found `before`, with what begins in the span taken from `after`."""
+    start, end = span
+    outside = [each for each in before if not start <= each.start < end]
+    return outside + [each for each in after if start <= each.start < end]
+
+
 def _statuses_of_claims(claims: Claims, threshold: float | None) -> list[Status]:
-    """By the probabilities of sentences: an aside states nothing unless it is suspect."""
+    """Return them by the probabilities of sentences: an aside states nothing unless it is suspect."""
     statuses = list[Status]()
     for probability, stating in zip(claims.probabilities, claims.stating, strict=True):
         if threshold is None:
@@ -552,14 +565,14 @@ def _statuses_of_response(
     assessment: Assessment,
     threshold: float | None,
 ) -> list[Status]:
-    """By a model that judges the response only."""
+    """Return the statuses of sentences by a model that judges the response only."""
     statuses: list[Status] = [
-        "not judged" if threshold is None else "supported" if one == "a claim" else "states nothing"
-        for one in stating
+        "not judged" if threshold is None else "supported" if kind == "a claim" else "states nothing"
+        for kind in stating
     ]
     probability = assessment.probability
     flagged = probability is not None and threshold is not None and probability >= threshold
-    read = [k for k, one in enumerate(stating) if one != "nothing" and tokens[k].any()]
+    read = [k for k, states in enumerate(stating) if states != "nothing" and tokens[k].any()]
     if not flagged or not read:
         return statuses
     suspect = read
@@ -593,7 +606,7 @@ def _leading(by_passage: tuple[float, ...]) -> int | None:
 
 
 def merged_spans(suspect: Flags, offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
-    """Character spans of runs of suspect tokens: whole words, no white space around them."""
+    """Return the character spans of runs of suspect tokens: whole words, no white space around them."""
     spans: list[tuple[int, int]] = []
     running = False
     for flag, (first, last) in zip(suspect, offsets, strict=True):

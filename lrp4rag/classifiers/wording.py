@@ -108,42 +108,46 @@ class Premise:
 
 
 def premise_of(example: Example) -> Premise | None:
-    """None if the passages contradict nothing that the question supposes."""
-    asked = any(span.kind == "question" for span in example.spans)
-    supposed = _supposed(example.question, example.passages) if asked else ()
+    """Return the premise of a question, None where the passages contradict nothing that it supposes."""
+    has_question = any(span.kind == "question" for span in example.spans)
+    supposed = _supposed(example.question, example.passages) if has_question else ()
     return Premise(_as_passages_say(example, supposed), supposed) if supposed else None
 
 
 def _supposed(question: str, passages: Sequence[str]) -> tuple[Supposed, ...]:
-    values = [one for one in find_values(question) if one.kind in KINDS]
+    values = [value for value in find_values(question) if value.kind in KINDS]
     if not values:
         return ()
     index, supposed = Index(passages), list[Supposed]()
     for value in values:
         around = question[: value.start] + question[value.end :]
         occurrences = index.occurrences(value, index.similarities(content_words(around)))
-        others = [one for one in rivals(value, occurrences) if one.similarity > 0]
-        if not others or any(agree(value, one.value) for one in occurrences) or _is_case(question, value):
+        candidates = [occurrence for occurrence in rivals(value, occurrences) if occurrence.similarity > 0]
+        if (
+            not candidates
+            or any(agree(value, occurrence.value) for occurrence in occurrences)
+            or _is_case(question, value)
+        ):
             continue
-        if not _fits_a_limit(question, value, passages[others[0].passage], others[0].value):
-            supposed.append(Supposed(value, others[0].value))
+        if not _fits_a_limit(question, value, passages[candidates[0].passage], candidates[0].value):
+            supposed.append(Supposed(value, candidates[0].value))
     return tuple(supposed)
 
 
 def _sentence(question: str, value: Value) -> tuple[int, str]:
     """Return the sentence of a value: where it starts, and its text."""
-    spans = (one for one in sentences_in(question) if one[0] <= value.start < one[1])
+    spans = (span for span in sentences_in(question) if span[0] <= value.start < span[1])
     start, end = next(spans, (0, len(question)))
     return start, question[start:end]
 
 
-def _fits_a_limit(question: str, value: Value, passage: str, other: Value) -> bool:
+def _fits_a_limit(question: str, value: Value, passage: str, bound: Value) -> bool:
     """Say whether a question asks how a value, which is no limit itself, compares with a limit of the
     passages, and states no rule: "Is it open at 5 pm?" beside "from 9 am to 6 pm"."""
     start, sentence = _sentence(question, value)
     states_rule = _RULE.search(sentence) or _is_granted(value, question[start : value.start])
     asks = _ASKS.match(sentence) is not None or not states_rule
-    return asks and _is_limit(passage, other) and not _is_limit(question, value)
+    return asks and _is_limit(passage, bound) and not _is_limit(question, value)
 
 
 def _is_granted(value: Value, before: str) -> bool:
@@ -179,9 +183,9 @@ def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:
     if not affirmed and _REFUSED.search(sentence):
         return False
     return any(
-        agree(one, each.value) and not any(agree(other, each.instead) for other in values)
-        for one in values
-        if not _DENIED.search(sentence[: one.start])
+        agree(value, each.value) and not any(agree(beside, each.instead) for beside in values)
+        for value in values
+        if not _DENIED.search(sentence[: value.start])
         for each in supposed
         # A name may be another one's short form, or a subject that passages call otherwise.
         if affirmed or each.value.kind != "name"
@@ -190,65 +194,68 @@ def _repeats(sentence: str, supposed: Sequence[Supposed]) -> bool:
 
 def _as_passages_say(example: Example, supposed: Sequence[Supposed]) -> Example:
     question = example.question
-    for one in sorted(supposed, key=lambda one: -one.value.start):
-        question = question[: one.value.start] + one.instead.text + question[one.value.end :]
-    place = next(span for span in example.spans if span.kind == "question")  # there is one: see `premise_of`
-    return rewritten(example, place, question)
+    for premise in sorted(supposed, key=lambda premise: -premise.value.start):
+        question = question[: premise.value.start] + premise.instead.text + question[premise.value.end :]
+    span = next(span for span in example.spans if span.kind == "question")  # there is one: see `premise_of`
+    return rewritten(example, span, question)
 
 
 def with_derivations(example: Example, derived: Iterable[Derivation]) -> Example:
     """Return the example where the passages also say what a response derives from them."""
-    for one in derived:
-        spans = [span for span in example.spans if span.kind == "passage" and span.index == one.passage]
+    for derivation in derived:
+        spans = [
+            span for span in example.spans if span.kind == "passage" and span.index == derivation.passage
+        ]
         if spans:
-            place = max(spans, key=lambda span: span.start)  # a passage may stand in several parts
-            said = f"{example.prompt[place.start : place.end]} {one.words} = {one.value.text}."
-            example = rewritten(example, place, said)
+            last = max(spans, key=lambda span: span.start)  # a passage may stand in several parts
+            passage = example.prompt[last.start : last.end]
+            example = rewritten(example, last, f"{passage} {derivation.words} = {derivation.value.text}.")
     return example
 
 
-def rewritten(example: Example, place: Span, text: str) -> Example:
-    """Return the example with another text in a `place` of the prompt, and at the end of the passage, or as
-    the question, that stands there."""
-    by = len(text) - (place.end - place.start)
+def rewritten(example: Example, span: Span, text: str) -> Example:
+    """Return the example with another text for one of its spans, and at the end of the passage, or as the
+    question, that stands there."""
+    by = len(text) - (span.end - span.start)
     spans = tuple(
-        replace(span, end=span.end + by)
-        if span is place
-        else replace(span, start=span.start + by, end=span.end + by)
-        if span.start >= place.end
-        else span
-        for span in example.spans
+        replace(each, end=each.end + by)
+        if each is span
+        else replace(each, start=each.start + by, end=each.end + by)
+        if each.start >= span.end
+        else each
+        for each in example.spans
     )
-    prompt = example.prompt[: place.start] + text + example.prompt[place.end :]
-    if place.kind == "question":
+    prompt = example.prompt[: span.start] + text + example.prompt[span.end :]
+    if span.kind == "question":
         return replace(example, question=text, prompt=prompt, spans=spans)
     passages = list(example.passages)
-    passages[place.index] = passages[place.index].removesuffix(example.prompt[place.start : place.end]) + text
+    passages[span.index] = passages[span.index].removesuffix(example.prompt[span.start : span.end]) + text
     return replace(example, passages=passages, prompt=prompt, spans=spans)
 
 
-def in_plain_case(text: str, known: Iterable[str]) -> str:
-    """Return the text, as long as it is, with each sentence in the case of the `known` texts that has most
-    words in capitals, or with capitals, which these, or English, write in small letters."""
+def in_plain_case(text: str, sources: Iterable[str]) -> str:
+    """Return the text, as long as it is, with each sentence in the case of the `sources` that has most words
+    in capitals, or with capitals, which these, or English, write in small letters."""
     forms = dict[str, str]()
-    for one in known:
-        for word in _WORD.findall(one):
+    for source in sources:
+        for word in _WORD.findall(source):
             if word.islower() or word.lower() not in forms:
                 forms[word.lower()] = word
-    parts, after = [], 0
+    pieces, after = [], 0
     for start, end in sentences_in(text):
-        parts += [text[after:start], _recased(text[start:end], forms)]
+        pieces += [text[after:start], _recased(text[start:end], forms)]
         after = end
-    plain = "".join([*parts, text[after:]])
+    plain = "".join([*pieces, text[after:]])
     # Sentences are told apart by capitals too.
     return plain if sentences_in(plain) == sentences_in(text) else text
 
 
 def _recased(sentence: str, forms: dict[str, str]) -> str:
+    """Return a sentence in the case of the `forms`, as it is where most of its words are written so."""
     words, shouted = list(_WORD.finditer(sentence)), sentence.isupper()
-    some = [word[0] for word in (words if shouted else words[1:])]
-    known = [(word, forms.get(word.lower(), word.lower())) for word in some if _is_known(word, forms)]
-    raised = [word for word, form in known if word != form and not word.islower()]
+    candidates = [word[0] for word in (words if shouted else words[1:])]
+    known = [word for word in candidates if word.lower() in forms or _is_stop(word)]
+    raised = [word for word in known if word != forms.get(word.lower(), word.lower()) and not word.islower()]
     if len(known) < (1 if shouted else FEWEST) or len(raised) < MOST * len(known):
         return sentence
 
@@ -256,16 +263,12 @@ def _recased(sentence: str, forms: dict[str, str]) -> str:
         plain = match[0].lower()
         if plain not in forms and match[0].isupper() and len(plain) <= ACRONYM and not _is_stop(plain):
             return match[0]
-        found = forms.get(plain, plain)
+        form = forms.get(plain, plain)
         if match.start() == words[0].start():
-            found = found[:1].upper() + found[1:]
-        return found if len(found) == len(match[0]) else match[0]
+            form = form[:1].upper() + form[1:]
+        return form if len(form) == len(match[0]) else match[0]
 
     return _WORD.sub(lowered, sentence)
-
-
-def _is_known(word: str, forms: dict[str, str]) -> bool:
-    return word.lower() in forms or _is_stop(word)
 
 
 def _is_stop(word: str) -> bool:

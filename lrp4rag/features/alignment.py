@@ -45,8 +45,8 @@ _SMALL = 1e-6
 
 
 FEATURES = tuple(
-    Feature(*one)
-    for one in (
+    Feature(*definition)
+    for definition in (
         ("stop word", "0 or 1", "the token's word is one of English's most frequent words"),
         ("in no passage", "0 or 1", "no passage has its stem"),
         ("in the place", "0 or 1", "the sentence's place has its stem"),
@@ -94,11 +94,12 @@ FEATURES = tuple(
         ),
     )
 )
-NAMES = tuple(one.name for one in FEATURES)
+NAMES = tuple(feature.name for feature in FEATURES)
 
 
 def alignment(record: Record) -> Values:
-    """(`FEATURES`, t); a token has the values of the first word that it shares a character with."""
+    """Return the `FEATURES` of tokens, (features, t); a token has the values of the first word that it shares
+    a character with."""
     encoded = record.encoded
     words = [(match.start(), match.end(), match[0]) for match in WORD.finditer(encoded.response)]
     rows = np.zeros((len(words) + 1, len(FEATURES)))
@@ -119,11 +120,11 @@ Aligned = tuple[Values, list[tuple[int, list[float]]]]
 
 def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Aligned]) -> Iterator[Aligned]:
     context, encoded = record.context, record.encoded
-    index, known, response = context.index, context.grams, encoded.response
-    asked = np.array(index.similarities(context.asked))
+    index, grams, response = context.index, context.grams, encoded.response
+    likeness_to_question = np.array(index.similarities(context.question_words))
     passage = np.array([place.passage for place in index.places])
     alone = len(set(passage.tolist())) == 1
-    by_passage = _best_by_passage(asked, passage)
+    by_passage = _best_by_passage(likeness_to_question, passage)
     most_asked = by_passage.max() + _SMALL
     stems = [stem(normal(word.lower())) for *_, word in words]
     so_far = done[-1][0] if done else np.zeros(len(passage))
@@ -139,12 +140,12 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
         there = int(passage[best])
         around = [n for n in range(best - 1, best + 2) if 0 <= n < len(passage) and passage[n] == there]
         in_passage = context.words[there]
-        own = context.stems[best]
+        stems_of_place = context.stems[best]
         beside = frozenset().union(*(context.stems[n] for n in around))
         by_place = _best_by_passage(similarity, passage)
-        said = {stems[k] for k in inside}
-        missing = len((own & _LIMIT) - said)
-        added = len((said & _LIMIT) - beside)
+        stems_of_sentence = {stems[k] for k in inside}
+        missing = len((stems_of_place & _LIMIT) - stems_of_sentence)
+        added = len((stems_of_sentence & _LIMIT) - beside)
         away = float(similarity[best] - by_place[home])
         by_place[there] = 0.0
         elsewhere = by_place.max()
@@ -158,20 +159,20 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
                 k,
                 [
                     stopped,
-                    at not in known,
-                    at in own,
+                    at not in grams,
+                    at in stems_of_place,
                     at in beside,
                     at in in_passage,
-                    at in context.asked,
+                    at in context.question_words,
                     0.0 if stopped else index.rarity(at),
                     float(similarity[best]),
                     float(elsewhere),
                     float(by_passage[there] / most_asked),
                     alone,
-                    (*before, at) not in known,
-                    (at, *after) not in known,
-                    (*two, *before, at) not in known,
-                    (*before, at, *after) not in known,
+                    (*before, at) not in grams,
+                    (at, *after) not in grams,
+                    (*two, *before, at) not in grams,
+                    (*before, at, *after) not in grams,
                     word[0].isdigit(),
                     word[0].isupper(),
                     math.log1p(len(content_words(response[start:end]))),
@@ -181,7 +182,7 @@ def _rows(record: Record, words: list[tuple[int, int, str]], done: Sequence[Alig
                     missing,
                     added,
                     away,
-                    float(asked[best]),
+                    float(likeness_to_question[best]),
                 ],
             )
             aligned.append(row)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.words import content_words
 from lrp4rag.claims.written import number_of
-from lrp4rag.features.contrast import Claim, Context, Scored
+from lrp4rag.features.contrast import Claim, Contrast, Scored
 from lrp4rag.features.feature import Feature
 from lrp4rag.features.record import Record, Values
 
@@ -62,14 +62,14 @@ FEATURES = tuple(
         ("support of it", "0 to 1", "support / that similarity"),
     )
 )
-NAMES = tuple(one.name for one in FEATURES)
+NAMES = tuple(feature.name for feature in FEATURES)
 CLAIMS = "claims' rows"
 """What a record keeps them by."""
 
 
 def claim_features(record: Record) -> Values:
-    """(`FEATURES`, t). Of two values that share a token, the one that is not a polarity word, or the
-    first."""
+    """Return the `FEATURES` of tokens, (features, t). Of two values that share a token, the one that is not a
+    polarity word, or the first."""
     table = np.zeros((len(record), len(FEATURES)))
     for contrast, row in zip(record.contrasts, claim_rows(record), strict=True):
         claim = contrast.claim
@@ -82,13 +82,10 @@ def claim_features(record: Record) -> Values:
 def claim_rows(record: Record) -> Values:
     """Return the `FEATURES` of each of a record's contrasts, (contrasts, features), computed once."""
 
-    def further(known: Sequence[list[Values]]) -> Iterator[list[Values]]:
-        for numbers in record.numbered[len(known) :]:
-            every = [record.contrasts[number] for number in numbers]
-            yield [
-                claim_row(one.claim, one.scored, record.context, record.similarities(one.claim.sentence))
-                for one in every
-            ]
+    def further(done: Sequence[list[Values]]) -> Iterator[list[Values]]:
+        for numbers in record.numbered[len(done) :]:
+            contrasts = (record.contrasts[number] for number in numbers)
+            yield [claim_row(contrast, record) for contrast in contrasts]
 
     if CLAIMS not in record.groups:
         rows = [row for inside in record.of_each(CLAIMS, further) for row in inside]
@@ -96,12 +93,12 @@ def claim_rows(record: Record) -> Values:
     return record.groups[CLAIMS]
 
 
-def claim_row(
-    claim: Claim, scored: tuple[Scored, ...], context: Context, similarities: list[float]
-) -> NDArray[np.float64]:
-    """Return the `FEATURES` of a value; `similarities` are those of the places and its sentence."""
+def claim_row(contrast: Contrast, record: Record) -> NDArray[np.float64]:
+    """Return the `FEATURES` of a value."""
+    claim, context = contrast.claim, record.context
+    similarities = record.similarities(claim.sentence)
     index, value, top = context.index, claim.value, max(similarities, default=0.0) + _SMALL
-    rival = max((one.similarity for one in claim.rivals), default=0.0)
+    rival = max((occurrence.similarity for occurrence in claim.rivals), default=0.0)
     same = opposite = number = 0.0
     if value.kind == "polarity":
         same, opposing = index.polarity(value, similarities)
@@ -116,8 +113,8 @@ def claim_row(
         rival - claim.support,
         float(not claim.support),
         math.log1p(len(claim.rivals)),
-        float(bool(content_words(value.text) & context.asked)),
-        *_margins(claim, scored),
+        float(bool(content_words(value.text) & context.question_words)),
+        *_margins(claim, contrast.scored),
         same / top,
         opposite / top,
         (opposite - same) / top,
@@ -133,12 +130,12 @@ def _margins(claim: Claim, scored: tuple[Scored, ...]) -> list[float]:
     if not scored:
         return [0.0] * 9
     best = scored[0]
-    margins = np.array([one.margin for one in scored])
+    margins = np.array([alternative.margin for alternative in scored])
     return [
         1.0,
         _clipped(best.margin),
-        _clipped(max(one.value for one in scored)),
-        _clipped(max(one.tail for one in scored)),
+        _clipped(max(alternative.value for alternative in scored)),
+        _clipped(max(alternative.tail for alternative in scored)),
         float(1 / (1 + np.exp(np.clip(margins, -30, 30)).sum())),
         best.alternative.similarity - claim.support,
         _clipped(max(map(_mean_difference, scored))),
@@ -147,9 +144,10 @@ def _margins(claim: Claim, scored: tuple[Scored, ...]) -> list[float]:
     ]
 
 
-def _mean_difference(one: Scored) -> float:
-    """Of the mean log-probability of a token of the alternative, and of one of what is written."""
-    return (one.own + one.value) / max(one.tokens, 1) - one.own / max(one.written, 1)
+def _mean_difference(scored: Scored) -> float:
+    """Return the mean log-probability of a token of the alternative, less that of one of what is written."""
+    written = scored.written_logprob
+    return (written + scored.value) / max(scored.tokens, 1) - written / max(scored.written, 1)
 
 
 def _clipped(margin: float) -> float:
@@ -165,8 +163,8 @@ def _same_number(claim: Claim, index: Index, similarities: list[float]) -> float
         (
             similarity
             for place, similarity in pairs
-            for one in place.values
-            if one.kind in ("quantity", "date") and number_of(one) == number
+            for value in place.values
+            if value.kind in ("quantity", "date") and number_of(value) == number
         ),
         default=0.0,
     )

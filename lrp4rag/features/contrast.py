@@ -51,15 +51,15 @@ of its first token."""
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Context:
-    """`passages` are the texts as they were given, some perhaps empty; `asked` are the content words of the
-    question.
+    """`passages` are the texts as they were given, some perhaps empty; `question_words` are the content words
+    of the question.
 
     `grams` are the stems of the passages, and their pairs and threes in a row; `words` those of each passage,
     and `stems` those of each place of the `index`. `compared` are the passages for the comparing of claims.
     """
 
     passages: tuple[str, ...]
-    asked: frozenset[str]
+    question_words: frozenset[str]
     index: Index
     grams: frozenset[Gram]
     words: tuple[frozenset[str], ...]
@@ -68,7 +68,7 @@ class Context:
 
 
 def context_of(encoded: Encoded) -> Context:
-    """That of a prompt, for all responses to it."""
+    """Return that of a prompt, for all responses to it."""
     passages = encoded.passages
     compared = Passages(encoded.question, passages)
     index = compared.index
@@ -76,14 +76,14 @@ def context_of(encoded: Encoded) -> Context:
     grams: set[Gram] = set()
     for row in rows:
         grams.update(row, itertools.pairwise(row), zip(row, row[1:], row[2:], strict=False))
-    places = (_stems(passages[one.passage][one.start : one.end]) for one in index.places)
+    of_places = (_stems(passages[place.passage][place.start : place.end]) for place in index.places)
     return Context(
         passages,
         content_words(encoded.question),
         index,
         frozenset(grams),
         tuple(map(frozenset, rows)),
-        tuple(map(frozenset, places)),
+        tuple(map(frozenset, of_places)),
         compared,
     )
 
@@ -134,22 +134,22 @@ def _claims(
     """Yield those of each sentence."""
     response, passages = encoded.response, Surroundings(" ".join(context.passages))
     for sentence in sentences:
-        found = []
+        of_sentence = []
         for value in _values(context, response, sentence, passages):
             tokens = np.flatnonzero(tokens_in(encoded.response_offsets, [(value.start, value.end)]))
             if value.kind not in ("absence", "reference") and len(tokens):
-                found.append(_claim(value, sentence, context, response, tokens))
-        yield found
+                of_sentence.append(_claim(value, sentence, context, response, tokens))
+        yield of_sentence
 
 
 def _values(
     context: Context, response: str, sentence: tuple[int, int], passages: Surroundings
 ) -> list[Value]:
-    """Of one sentence, in order: what is known of it is what was written before."""
+    """Return those of one sentence, in order: what is known of it is what was written before."""
     start, end = sentence
     text = response[start:end]
     values = [*find_values(text, Surroundings(response[:start], passages)), *_denied(context, text)]
-    return [value.shifted(start) for value in sorted(values, key=lambda one: one.start)]
+    return [value.shifted(start) for value in sorted(values, key=lambda value: value.start)]
 
 
 def _claim(
@@ -160,52 +160,52 @@ def _claim(
     tokens: NDArray[np.intp],
 ) -> Claim:
     around = f"{response[sentence[0] : value.start]} {response[value.end : sentence[1]]}"
-    similarities = context.index.similarities(content_words(around) or context.asked)
+    similarities = context.index.similarities(content_words(around) or context.question_words)
     occurrences = context.index.occurrences(value, similarities)
-    others, agreed = tuple(rivals(value, occurrences)), support(value, occurrences)
+    against, agreed = tuple(rivals(value, occurrences)), support(value, occurrences)
     return Claim(
         value,
         int(tokens[0]),
         int(tokens[-1]) + 1,
         sentence,
         agreed,
-        others,
-        _alternatives(value, others)[: FEWER if agreed else ALTERNATIVES],
+        against,
+        _alternatives(value, against)[: FEWER if agreed else ALTERNATIVES],
     )
 
 
 def _denied(context: Context, text: str) -> Iterator[Value]:
-    """Plain "is", "has" and their likes in a sentence whose place in the passages, or one beside it, has a
-    "not"."""
+    """Yield plain "is", "has" and their likes in a sentence whose place in the passages, or one beside it,
+    has a "not"."""
     places = context.index.places
     similarities = context.index.similarities(content_words(text))
     best = max(range(len(places)), key=similarities.__getitem__, default=None)
     if best is None or not similarities[best]:
         return
-    near = [one for one in places[max(best - 1, 0) : best + 2] if one.passage == places[best].passage]
+    near = [place for place in places[max(best - 1, 0) : best + 2] if place.passage == places[best].passage]
     if any(value.kind == "polarity" and value.key[1] for place in near for value in place.values):
         yield from find_plain(text)
 
 
-def _alternatives(value: Value, others: Sequence[Occurrence]) -> tuple[Alternative, ...]:
+def _alternatives(value: Value, rivals: Sequence[Occurrence]) -> tuple[Alternative, ...]:
     if value.kind == "polarity":
         return tuple(map(Alternative, opposites(value)))
-    found: dict[str, Alternative] = {}
-    for one in others:
-        text = one.value.text
-        if value.kind == "quantity" and value.unit and _one_scale(value, one.value):
-            text = as_written(value, one.value) or text
+    by_text: dict[str, Alternative] = {}
+    for rival in rivals:
+        text = rival.value.text
+        if value.kind == "quantity" and value.unit and _same_scale(value, rival.value):
+            text = as_written(value, rival.value) or text
         if text.casefold() != value.text.casefold():
-            found.setdefault(text, Alternative(text, one))
-    return tuple(found.values())
+            by_text.setdefault(text, Alternative(text, rival))
+    return tuple(by_text.values())
 
 
-def _one_scale(one: Value, other: Value) -> bool:
+def _same_scale(value: Value, rival: Value) -> bool:
     """Say whether the numbers that are written mean as much: weeks and weeks, not weeks and days."""
-    first, second = number_of(one), number_of(other)
+    first, second = number_of(value), number_of(rival)
     if not first or not second:
         return False
-    return math.isclose(one.amount / first, other.amount / second, rel_tol=1e-6)
+    return math.isclose(value.amount / first, rival.amount / second, rel_tol=1e-6)
 
 
 def contrasts_of(
@@ -220,33 +220,35 @@ def contrasts_of(
     after it, those of its further sentences where it is `growing`; `logprob` (t,) are the response's own
     log-probabilities."""
 
-    def further(known: Sequence[tuple[Contrast, ...]]) -> list[tuple[Contrast, ...]]:
-        every, branches, rows = list[list[Claim]](), list[Branch](), list[tuple[int, int, int, int, int]]()
-        for inside in _claims(encoded, context, encoded.sentences[len(known) :]):
+    def further(done: Sequence[tuple[Contrast, ...]]) -> list[tuple[Contrast, ...]]:
+        by_sentence, branches = list[list[Claim]](), list[Branch]()
+        rows = list[tuple[int, int, int, int, int]]()
+        for of_sentence in _claims(encoded, context, encoded.sentences[len(done) :]):
             order = sorted(
-                enumerate(inside), key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0)
+                enumerate(of_sentence),
+                key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0),
             )
             left = MOST_TOKENS
             for k, claim in [pair for pair in order if pair[1].alternatives][:MOST_VALUES]:
-                for number, one in enumerate(claim.alternatives):
-                    made = _branch(encoded, claim, one, tokenizer)
-                    if made is None or len(made[0].ids) > left:
+                for number, alternative in enumerate(claim.alternatives):
+                    branched = _branch(encoded, claim, alternative, tokenizer)
+                    if branched is None or len(branched[0].ids) > left:
                         continue
-                    branch, last, own = made
+                    branch, last, own_tokens = branched
                     left -= len(branch.ids)
                     branches.append(branch)
-                    rows.append((len(every), k, number, last, own))
-            every.append(inside)
-        raw: list[list[list[RawScore]]] = [[[] for _ in inside] for inside in every]
-        read = zip(rows, branches, prompt.branches(branches), strict=True)
-        for (sentence, k, number, last, own), branch, scores in read:
-            parts = (sum(scores[:own]), sum(scores[own:]), scores[0])
-            value, tail, opening = np.array(parts, dtype=np.float32).tolist()
-            raw[sentence][k].append(RawScore(number, branch.start, last, own, value, tail, opening))
-        return [_joined(*pair, logprob) for pair in zip(every, raw, strict=True)]
+                    rows.append((len(by_sentence), k, number, last, own_tokens))
+            by_sentence.append(of_sentence)
+        raw: list[list[list[RawScore]]] = [[[] for _ in of_sentence] for of_sentence in by_sentence]
+        results = zip(rows, branches, prompt.branches(branches), strict=True)
+        for (sentence, k, number, last, own_tokens), branch, scores in results:
+            sums = (sum(scores[:own_tokens]), sum(scores[own_tokens:]), scores[0])
+            value, tail, opening = np.array(sums, dtype=np.float32).tolist()
+            raw[sentence][k].append(RawScore(number, branch.start, last, own_tokens, value, tail, opening))
+        return [_joined(*pair, logprob) for pair in zip(by_sentence, raw, strict=True)]
 
-    by_sentence: list[tuple[Contrast, ...]] = of_each(growing, encoded, "contrasts", further)
-    return tuple(itertools.chain.from_iterable(by_sentence))
+    contrasts: list[tuple[Contrast, ...]] = of_each(growing, encoded, "contrasts", further)
+    return tuple(itertools.chain.from_iterable(contrasts))
 
 
 def _branch(
@@ -258,55 +260,55 @@ def _branch(
     until = min(value.end + TAIL, claim.sentence[1])
     last = int(np.searchsorted([start for start, _ in encoded.response_offsets], until))
     until = max(encoded.response_offsets[last - 1][1], until)
-    first, found = _with_other(encoded, value.start, value.end, alternative.text, until, tokenizer)
-    ids = found["input_ids"]
+    first, encoding = _with_text(encoded, value.start, value.end, alternative.text, until, tokenizer)
+    ids = encoding["input_ids"]
     if first >= min(len(ids), last):
         return None
-    own_end = value.start + len(alternative.text)
-    own = sum(start < own_end for start, _ in found["offset_mapping"][first:])
-    return Branch(first, tuple(ids[first:])), last, max(own, 1)
+    end = value.start + len(alternative.text)
+    own_tokens = sum(start < end for start, _ in encoding["offset_mapping"][first:])
+    return Branch(first, tuple(ids[first:])), last, max(own_tokens, 1)
 
 
 def first_difference(
-    encoded: Encoded, start: int, end: int, other: str, tokenizer: Any
+    encoded: Encoded, start: int, end: int, text: str, tokenizer: Any
 ) -> tuple[int, int] | None:
-    """Return the number of the first response token that is another one with `other` in place of the
+    """Return the number of the first response token that is another one with `text` in place of the
     characters `start` to `end`, and that one's id; None where there is no difference."""
-    first, found = _with_other(encoded, start, end, other, min(end + TAIL, len(encoded.response)), tokenizer)
-    ids = found["input_ids"]
+    first, encoding = _with_text(encoded, start, end, text, min(end + TAIL, len(encoded.response)), tokenizer)
+    ids = encoding["input_ids"]
     return (first, ids[first]) if first < min(len(ids), len(encoded.response_ids)) else None
 
 
-def _with_other(
-    encoded: Encoded, start: int, end: int, other: str, until: int, tokenizer: Any
+def _with_text(
+    encoded: Encoded, start: int, end: int, text: str, until: int, tokenizer: Any
 ) -> tuple[int, Any]:
-    """Tokens and offsets of the response up to `until`, with another text between `start` and `end`, and how
-    many are as before. All of it is cut into tokens: a tokenizer may join a value with what stands before
-    it."""
+    """Return tokens and offsets of the response up to `until`, with another text between `start` and `end`,
+    and how many are as before. All of it is cut into tokens: a tokenizer may join a value with what stands
+    before it."""
     response = encoded.response
     with lock_of(tokenizer):
-        found = tokenizer(
-            response[:start] + other + response[end:until],
+        encoding = tokenizer(
+            response[:start] + text + response[end:until],
             add_special_tokens=False,
             split_special_tokens=True,
             return_offsets_mapping=True,
             verbose=False,
         )
-    return common_length(found["input_ids"], encoded.response_ids), found
+    return common_length(encoding["input_ids"], encoded.response_ids), encoding
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
     """An alternative against what was written, in nats: `value` by how much the alternative itself is
     likelier, `tail` by how much what follows is. `tokens` are its own, `written` those of the value, and
-    `own` is the log-probability of these."""
+    `written_logprob` is the log-probability of these."""
 
     alternative: Alternative
     value: float
     tail: float
     tokens: int
     written: int
-    own: float
+    written_logprob: float
 
     @property
     def margin(self) -> float:
@@ -339,10 +341,10 @@ class Contrast:
 
 
 def arrays_of(contrasts: Sequence[Contrast]) -> dict[str, NDArray[Any]]:
-    """`PLACES` and `SCORES` of all alternatives, as a store keeps them."""
-    every = [(one.claim.value, raw) for one in contrasts for raw in one.raw]
-    places = [(v.start, v.end, raw.number, raw.first, raw.last, raw.tokens) for v, raw in every]
-    scores = [(raw.value, raw.tail, raw.opening) for _, raw in every]
+    """Return `PLACES` and `SCORES` of all alternatives, as a store keeps them."""
+    pairs = [(contrast.claim.value, raw) for contrast in contrasts for raw in contrast.raw]
+    places = [(v.start, v.end, raw.number, raw.first, raw.last, raw.tokens) for v, raw in pairs]
+    scores = [(raw.value, raw.tail, raw.opening) for _, raw in pairs]
     return {
         "places": np.array(places, dtype=np.int32).reshape(-1, len(PLACES)),
         "scores": np.array(scores, dtype=np.float32).reshape(-1, len(SCORES)),
@@ -352,41 +354,38 @@ def arrays_of(contrasts: Sequence[Contrast]) -> dict[str, NDArray[Any]]:
 def stored_contrasts(
     encoded: Encoded, context: Context, logprob: Values, places: NDArray[Any], scores: NDArray[Any]
 ) -> tuple[Contrast, ...]:
-    """Contrasts from what a store keeps of them; raises `InputError` where another version extracted it."""
-    every = claims(encoded, context)
-    known = {(claim.value.start, claim.value.end): k for k, claim in enumerate(every)}
-    raw: list[list[RawScore]] = [[] for _ in every]
-    for (start, end, *row), parts in zip(places.astype(int).tolist(), scores.tolist(), strict=True):
-        k = known.get((start, end))
-        if k is None or row[0] >= len(every[k].alternatives):
+    """Read contrasts from what a store keeps of them; raises `InputError` where another version extracted
+    it."""
+    claims_in_order = claims(encoded, context)
+    numbers = {(claim.value.start, claim.value.end): k for k, claim in enumerate(claims_in_order)}
+    raw: list[list[RawScore]] = [[] for _ in claims_in_order]
+    for (start, end, *row), nats in zip(places.astype(int).tolist(), scores.tolist(), strict=True):
+        k = numbers.get((start, end))
+        if k is None or row[0] >= len(claims_in_order[k].alternatives):
             raise InputError("the scores of values are those of another version; extract them again")
-        raw[k].append(RawScore(*row, *parts))
-    return _joined(every, raw, logprob)
+        raw[k].append(RawScore(*row, *nats))
+    return _joined(claims_in_order, raw, logprob)
 
 
 def _joined(
-    every: Sequence[Claim], raw: Sequence[Sequence[RawScore]], logprob: NDArray[Any]
+    claims: Sequence[Claim], raw: Sequence[Sequence[RawScore]], logprob: NDArray[Any]
 ) -> tuple[Contrast, ...]:
     sums = np.concatenate([[0.0], np.cumsum(logprob, dtype=np.float64)])
-    pairs = zip(every, raw, strict=True)
-    return tuple(
-        Contrast(
-            claim,
-            tuple(sorted((_scored(claim, one, sums) for one in some), key=lambda one: -one.margin)),
-            tuple(some),
-        )
-        for claim, some in pairs
-    )
+    contrasts = []
+    for claim, scores in zip(claims, raw, strict=True):
+        scored = sorted((_scored(claim, score, sums) for score in scores), key=lambda each: -each.margin)
+        contrasts.append(Contrast(claim, tuple(scored), tuple(scores)))
+    return tuple(contrasts)
 
 
 def _scored(claim: Claim, raw: RawScore, sums: Values) -> Scored:
     between = max(claim.last, raw.first + 1)
-    own, after = sums[between] - sums[raw.first], sums[max(raw.last, between)] - sums[between]
+    written, after = sums[between] - sums[raw.first], sums[max(raw.last, between)] - sums[between]
     return Scored(
         claim.alternatives[raw.number],
-        float(raw.value - own),
+        float(raw.value - written),
         float(raw.tail - after),
         raw.tokens,
         between - raw.first,
-        float(own),
+        float(written),
     )

@@ -54,8 +54,8 @@ def _similar(index: Index, text: str) -> list[float]:
 
 
 def _likeness(passages: Passages, claim: str) -> list[float]:
-    near = zip(_similar(passages.index, claim), passages.asked, strict=True)
-    return [own + ASKED * asked if own else UNLIKE * asked for own, asked in near]
+    pairs = zip(_similar(passages.index, claim), passages.asked, strict=True)
+    return [likeness + ASKED * asked if likeness else UNLIKE * asked for likeness, asked in pairs]
 
 
 def _chosen(index: Index, words: frozenset[str], scores: list[float]) -> list[int]:
@@ -80,21 +80,21 @@ def _chosen(index: Index, words: frozenset[str], scores: list[float]) -> list[in
 
 
 def _written(index: Index, numbers: list[int]) -> str:
-    parts, last = list[str](), -1
+    words, last = list[str](), -1
     for number in numbers:
         place = index.places[number]
         if last < 0 or place.passage != index.places[last].passage:
-            first = next(one for one, other in enumerate(index.places) if other.passage == place.passage)
-            parts += ["|"] if parts else []
+            first = next(k for k, each in enumerate(index.places) if each.passage == place.passage)
+            words += ["|"] if words else []
             if number != first:
-                parts += [*index.places[first].text.split()[:OPENING], "..."]
+                words += [*index.places[first].text.split()[:OPENING], "..."]
         elif number != last + 1:
-            parts.append("...")
-        if place.heading and place.heading not in " ".join(parts):
-            parts.append(place.heading)
-        parts.append(place.text)
+            words.append("...")
+        if place.heading and place.heading not in " ".join(words):
+            words.append(place.heading)
+        words.append(place.text)
         last = number
-    return " ".join(" ".join(parts).split())
+    return " ".join(" ".join(words).split())
 
 
 FEATURES = (

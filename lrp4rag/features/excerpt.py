@@ -90,8 +90,8 @@ class Excerpt:
     def computed(self, values: Iterable[Computed]) -> tuple[Computed, ...]:
         """Return values computed in the excerpt's passages, with their places in those that were given."""
         return tuple(
-            replace(one, parts=tuple(self.original(one.passage, *part) for part in one.parts))
-            for one in values
+            replace(value, parts=tuple(self.original(value.passage, *part) for part in value.parts))
+            for value in values
         )
 
 
@@ -135,7 +135,7 @@ class LongPrompt:
         be judged without."""
         new = (span for span in sentences_in(response) if span[1] > since)
         wanted = (self._wanted_by(response, span) for span in new)
-        return all(place in excerpt.places for one in wanted for place, _ in one.needed)
+        return all(place in excerpt.places for places in wanted for place, _ in places.needed)
 
     def _tokens(self, encoded: Encoded) -> tuple[Numbers, Numbers, int]:
         """Return the tokens of each place, those that go with each passage (its heading), and all others."""
@@ -160,9 +160,9 @@ class LongPrompt:
         return np.array(lengths, dtype=np.intp), headings, len(encoded.prompt_ids) - inside
 
     def _wanted(self, response: str) -> list[_Wanted]:
-        """Those of the response's sentences, and last those of the question."""
+        """Return those of the response's sentences, and last those of the question."""
         sentences = [self._wanted_by(response, span) for span in sentences_in(response)]
-        order = [int(one) for one in np.argsort(-self._asked, kind="stable") if self._asked[one] > 0]
+        order = [int(number) for number in np.argsort(-self._asked, kind="stable") if self._asked[number] > 0]
         ranked = tuple((number, float(self._asked[number])) for number in order[: FURTHER + 1])
         return [*sentences, _Wanted(ranked[:1], _close(ranked))]
 
@@ -172,7 +172,7 @@ class LongPrompt:
         scores = self._topic + self._proportions(content_words(response))
         scores = scores + self._proportions(self._words[int(scores.argmax())])
         order = np.argsort(-scores, kind="stable")[:MOST_RELATED]
-        return [int(one) for one in order if scores[one] >= RELATED * scores.max()]
+        return [int(number) for number in order if scores[number] >= RELATED * scores.max()]
 
     def _proportions(self, words: Iterable[str]) -> NDArray[np.float64]:
         """Return the proportion of words, weighted by their rarity among passages, that each passage has."""
@@ -183,7 +183,7 @@ class LongPrompt:
         }
         total = math.fsum(rarity.values()) or 1.0
         return np.array(
-            [math.fsum(rarity[word] for word in own & rarity.keys()) / total for own in self._words]
+            [math.fsum(rarity[word] for word in words & rarity.keys()) / total for words in self._words]
         )
 
     def _wanted_by(self, response: str, span: tuple[int, int]) -> _Wanted:
@@ -206,8 +206,8 @@ class LongPrompt:
         best place there."""
         places = self.index.places
         if value.kind == "reference":
-            named = [int(number) - 1 for number in value.key if number is not None]
-            inside = [np.flatnonzero(self._passage == passage) for passage in named]
+            passages = [int(number) - 1 for number in value.key if number is not None]
+            inside = [np.flatnonzero(self._passage == passage) for passage in passages]
             return [int(numbers[scores[numbers].argmax()]) for numbers in inside if len(numbers)]
         if value.kind in ("absence", "polarity"):
             return []
@@ -216,12 +216,12 @@ class LongPrompt:
         same.sort(key=lambda number: -scores[number])
         near = sorted({*order[:NEAR], *same[:NEAR]}, key=lambda number: -scores[number])
         for number in near:
-            if any(agree(value, one) for one in places[number].values if comparable(value, one)):
+            if any(agree(value, each) for each in places[number].values if comparable(value, each)):
                 return [number]
         return [
             number
             for number in order[:COMPARED]
-            if any(comparable(value, one) for one in places[number].values)
+            if any(comparable(value, candidate) for candidate in places[number].values)
         ][:1]
 
     def _choose(
@@ -250,7 +250,7 @@ class LongPrompt:
             length += cost
             return True
 
-        for number in _in_turns(one.needed for one in wanted):
+        for number in _in_turns(places.needed for places in wanted):
             add(number, needed=True)
         for number in [*chosen]:
             for neighbour in self.index.beside(number):
@@ -258,7 +258,7 @@ class LongPrompt:
         first = {passage: number for number, passage in reversed(list(enumerate(self._passage.tolist())))}
         for passage in sorted(passages):
             add(first[passage])
-        for number in _in_turns(one.further for one in wanted):
+        for number in _in_turns(places.further for places in wanted):
             if add(number):
                 for neighbour in self.index.beside(number):
                     add(neighbour)
@@ -285,14 +285,14 @@ class LongPrompt:
 
 
 def _close(ranked: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    return tuple(one for one in ranked[1:] if one[1] >= CLOSE * ranked[0][1])
+    return tuple(pair for pair in ranked[1:] if pair[1] >= CLOSE * ranked[0][1])
 
 
 def _in_turns(lists: Iterable[Sequence[tuple[int, float]]]) -> Iterator[int]:
     """Yield the first of each list, then the second of each, and so on; of each turn the most similar
     first."""
     for turn in itertools.zip_longest(*lists):
-        for number, _ in sorted((one for one in turn if one is not None), key=lambda one: -one[1]):
+        for number, _ in sorted((pair for pair in turn if pair is not None), key=lambda pair: -pair[1]):
             yield number
 
 
@@ -318,8 +318,8 @@ def with_passages(example: Example, texts: Sequence[str]) -> Example:
         text = example.prompt[span.start : span.end] if span.kind == "question" else texts[span.index]
         if not in_row and span.kind == "passage":
             following = ordered[number + 1 : number + 2]
-            second = [example.prompt[span.end : one.start] for one in following if one.kind == "passage"]
-            heading = _common_end(before, second[0]) if second else ""
+            heads = [example.prompt[span.end : each.start] for each in following if each.kind == "passage"]
+            heading = _common_end(before, heads[0]) if heads else ""
             prompt += before[: len(before) - len(heading)]
             before, opened = heading, False
         in_row = span.kind == "passage"
@@ -342,13 +342,13 @@ def with_passages(example: Example, texts: Sequence[str]) -> Example:
     )
 
 
-def _common_end(one: str, other: str) -> str:
+def _common_end(text: str, other_text: str) -> str:
     """Return the longest end of a text that another one ends with, whatever the numbers in it, without white
     space before it."""
-    parts, others = ([*re.findall(r"\d+|\D", text)] for text in (one, other))
+    signs, other_signs = (re.findall(r"\d+|\D", each) for each in (text, other_text))
     count = 0
-    for part, same in zip(reversed(parts), reversed(others), strict=False):
-        if part != same and not (part.isdigit() and same.isdigit()):
+    for sign, same in zip(reversed(signs), reversed(other_signs), strict=False):
+        if sign != same and not (sign.isdigit() and same.isdigit()):
             break
         count += 1
-    return "".join(parts[len(parts) - count :]).lstrip()
+    return "".join(signs[len(signs) - count :]).lstrip()

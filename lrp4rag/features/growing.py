@@ -30,10 +30,10 @@ class Growing:
 
     def copied(self) -> Growing:
         """Return the same response, which goes on otherwise."""
-        other = Growing()
-        other._encoded, other._context = self._encoded, self._context
-        other._results = {name: [*results] for name, results in self._results.items()}
-        return other
+        same = Growing()
+        same._encoded, same._context = self._encoded, self._context
+        same._results = {name: [*results] for name, results in self._results.items()}
+        return same
 
     def go_on(self, encoded: Encoded, context: object) -> None:
         """Go on with a response, and forget what it does not share with the one before: its last sentences,
@@ -49,9 +49,9 @@ class Growing:
         that are not known are made."""
         if encoded is not self._encoded:
             return list(make(()))
-        known = self._results.setdefault(name, [])
-        known += list(make(known))
-        return [*known]
+        results = self._results.setdefault(name, [])
+        results += list(make(results))
+        return [*results]
 
 
 def of_each(growing: Growing | None, encoded: Encoded, name: str, make: Make[T]) -> list[T]:
@@ -61,14 +61,15 @@ def of_each(growing: Growing | None, encoded: Encoded, name: str, make: Make[T])
 
 def _shared(before: Encoded, after: Encoded) -> int:
     """Return how many sentences two responses begin with alike, in text and in tokens."""
-    tokens = (list(zip(each.response_ids, each.response_offsets, strict=True)) for each in (before, after))
+    encodings = before, after
+    tokens = (list(zip(each.response_ids, each.response_offsets, strict=True)) for each in encodings)
     same = common_length(*tokens)
-    starts = [[start for start, _ in one.response_offsets] for one in (before, after)]
+    starts = [[start for start, _ in each.response_offsets] for each in encodings]
     count = 0
-    for span, other in zip(before.sentences, after.sentences, strict=False):
+    for span, span_after in zip(before.sentences, after.sentences, strict=False):
         end = span[1]
         needed = max(bisect_left(each, end) for each in starts)
-        if span != other or needed > same or before.response[:end] != after.response[:end]:
+        if span != span_after or needed > same or before.response[:end] != after.response[:end]:
             break
         count += 1
     return count

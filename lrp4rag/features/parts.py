@@ -22,9 +22,9 @@ _MATRIX = re.compile(r"matrix-([0-9]{1,4})x([0-9]{1,4})")
 
 def part_named(name: str, more: Collection[str] = ()) -> str:
     """Return the name of a part: of `PARTS`, a matrix, or of `more`; raises `InputError` for others."""
-    known = dict.fromkeys((*PARTS, *more))
-    if name not in known and not (matrix_shape(name) and min(matrix_shape(name) or ())):
-        raise InputError(f"unknown part '{name}'; choose from {', '.join(known)}, {MATRIX}")
+    names = dict.fromkeys((*PARTS, *more))
+    if name not in names and not (matrix_shape(name) and min(matrix_shape(name) or ())):
+        raise InputError(f"unknown part '{name}'; choose from {', '.join(names)}, {MATRIX}")
     return name
 
 

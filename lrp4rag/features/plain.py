@@ -29,25 +29,25 @@ class Group:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.features)
+        return tuple(feature.name for feature in self.features)
 
 
 def likelihoods(record: Record) -> Values:
-    """(6, t), in nats."""
+    """Return the reader's likelihoods, (6, t), in nats."""
     return np.array([np.log1p(record[name]) if name == "rank" else record[name] for name in LIKELIHOODS])
 
 
 def entailments(record: Record) -> Values:
-    """(3, t), in nats: what the comparer makes of each token's sentence, and of its word."""
-    found = np.zeros((len(entailment.FEATURES), len(record)))
+    """Return what the comparer makes of each token's word, and of its sentence, (3, t), in nats."""
+    rows = np.zeros((len(entailment.FEATURES), len(record)))
     offsets, numbers = record.encoded.response_offsets, sentence_numbers(record)
     for token, number in enumerate(numbers):
         if number >= 0:
             first, _ = record.encoded.sentences[number]
             start, end = (place - first for place in offsets[token])
-            own = record.entailments[number]
-            found[:, token] = own.highest(start, end), own.unsupported, own.contradicted
-    return found
+            entailed = record.entailments[number]
+            rows[:, token] = entailed.highest(start, end), entailed.unsupported, entailed.contradicted
+    return rows
 
 
 ENTAILMENT = "entailment"
@@ -70,7 +70,7 @@ GROUPS: dict[str, Group] = {
 }
 READ = ("likelihoods", "alignment", "claims")
 """The groups that need no comparer."""
-FEATURES = {one.name: one for group in GROUPS.values() for one in group.features}
+FEATURES = {feature.name: feature for group in GROUPS.values() for feature in group.features}
 CONTEXT = frozenset(
     (
         "stop word", "digit", "capital", "sentence's words", "place in the sentence", "one sentence",
@@ -100,14 +100,14 @@ class PlainTable:
             raise InputError("what is read of neighbours is read of the token itself too")
 
     def __call__(self, record: Record) -> Table:
-        """(t, columns)."""
-        parts = {name: group_of(name, record) for name in self.groups}
-        rows = [parts[name] for name in self.groups]
-        rows += [_shifted(parts[name], 1) for name in self.beside]
-        following = [_shifted(parts[name], -1) for name in self.beside]
+        """Return the columns of a record's tokens, (t, columns)."""
+        by_group = {name: group_of(name, record) for name in self.groups}
+        rows = [by_group[name] for name in self.groups]
+        rows += [_shifted(by_group[name], 1) for name in self.beside]
+        following = [_shifted(by_group[name], -1) for name in self.beside]
         if following:
             last = ends_of(sentence_numbers(record)) == np.arange(len(record)) + 1
-            following = [np.where(last, 0.0, one) for one in following]
+            following = [np.where(last, 0.0, shifted) for shifted in following]
         return np.concatenate(rows + following).T.astype(np.float32)
 
     @property
@@ -125,21 +125,21 @@ class PlainTable:
 
     def columns_of(self, feature: str) -> list[int]:
         """Return the numbers of a feature's columns: the token's, and its neighbours' where they are read."""
-        found, start = [self.own_column(feature)], len(self.features)
+        columns, start = [self.own_column(feature)], len(self.features)
         beside = [name for group in self.beside for name in GROUPS[group].names]
         if feature in beside:
-            found += [start + beside.index(feature), start + len(beside) + beside.index(feature)]
-        return found
+            columns += [start + beside.index(feature), start + len(beside) + beside.index(feature)]
+        return columns
 
     def columns(self, record: Record) -> list[str]:
-        """Their names."""
+        """Return their names."""
         beside = [name for group in self.beside for name in GROUPS[group].names]
         before = [f"{name}, token before" for name in beside]
         return [*self.features, *before, *(f"{name}, token after" for name in beside)]
 
 
 def group_of(name: str, record: Record) -> Values:
-    """Several blocks, and a verdict's reasons, ask for the same features of a record."""
+    """Return a group's features, computed once: several blocks, and a verdict's reasons, ask for the same."""
     if name not in record.groups:
         record.groups[name] = GROUPS[name].of(record)
         record.groups[name].flags.writeable = False
@@ -147,10 +147,10 @@ def group_of(name: str, record: Record) -> Values:
 
 
 def _shifted(rows: Values, by: int) -> Values:
-    """Each token has what its neighbour has; 0 where there is none."""
-    found = np.zeros_like(rows)
+    """Give each token what its neighbour has; 0 where there is none."""
+    shifted = np.zeros_like(rows)
     if by > 0:
-        found[:, by:] = rows[:, :-by]
+        shifted[:, by:] = rows[:, :-by]
     else:
-        found[:, :by] = rows[:, -by:]
-    return found
+        shifted[:, :by] = rows[:, -by:]
+    return shifted

@@ -92,10 +92,10 @@ class Record:
     @cached_property
     def compared(self) -> list[Compared]:
         """What the passages say of each sentence."""
-        given = self.context.compared, self.encoded.response, self.encoded.sentences
+        context, encoded = self.context.compared, self.encoded
 
-        def further(known: Sequence[Step]) -> Iterator[Step]:
-            return compare_further(*given, known)
+        def further(done: Sequence[Step]) -> Iterator[Step]:
+            return compare_further(context, encoded.response, encoded.sentences, done)
 
         return [step.compared for step in self.of_each("compared", further)]
 
@@ -106,11 +106,12 @@ class Record:
             if len(self.entailed) != len(self.encoded.sentences):
                 raise InputError("what a comparer made of this response is of another one")
             return self.entailed
-        given = self.context.compared, self.encoded.response, self.encoded.sentences
         comparer = self.comparer or bundled_comparer()
+        passages, encoded = self.context.compared, self.encoded
 
-        def further(known: Sequence[Entailment]) -> list[Entailment]:
-            return comparer(pairs_of(*given, first=len(known)), self.source)
+        def further(done: Sequence[Entailment]) -> list[Entailment]:
+            pairs = pairs_of(passages, encoded.response, encoded.sentences, first=len(done))
+            return comparer(pairs, self.source)
 
         return tuple(self.of_each("entailments", further))
 
@@ -126,17 +127,17 @@ class Record:
     @cached_property
     def numbered(self) -> list[list[int]]:
         """The numbers of each sentence's contrasts."""
-        found = {span: list[int]() for span in self.encoded.sentences}
-        for number, one in enumerate(self.contrasts):
-            found[one.claim.sentence].append(number)
-        return list(found.values())
+        numbers = {span: list[int]() for span in self.encoded.sentences}
+        for number, contrast in enumerate(self.contrasts):
+            numbers[contrast.claim.sentence].append(number)
+        return list(numbers.values())
 
     @property
     def has_contrasts(self) -> bool:
         return self.scored is not None or "scores" in self.signals
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Signals, states and claims as a store keeps them."""
+        """Return signals, states and claims as a store keeps them."""
         claims = {} if self.scored is None else arrays_of(self.scored)
         return {**self.signals, **claims, **self.states}
 

@@ -104,37 +104,37 @@ class PlainReplay:
         )
 
     def prompt(self, encoded: Encoded, growing: Growing | None = None) -> tuple[PromptReading, Context]:
-        """Its prompt, read now unless it is remembered, and what responses to it are compared with."""
-        found = self._remembered(_key(encoded), growing)
-        if found is None:
-            mine = (one for one in self._readings if growing is not None and one.user() is growing)
-            before = next((one.reading for one in mine), None)  # another excerpt of a long prompt
+        """Return its prompt, read now unless it is remembered, and what responses to it are compared with."""
+        remembered = self._remembered(_key(encoded), growing)
+        if remembered is None:
+            used = () if growing is None else (each for each in self._readings if each.user() is growing)
+            before = next((each.reading for each in used), None)  # another excerpt of a long prompt
             self._make_room(0)  # before the next one is made: two prompts need not fit into memory
             reading = PromptReading(self._reader, encoded, state_layers(self._reader), before)
-            found = _Remembered(_key(encoded), reading, context_of(encoded))
-        found.user = _nobody if growing is None else ref(growing)
-        self._readings.append(found)
-        return found.reading, found.context
+            remembered = _Remembered(_key(encoded), reading, context_of(encoded))
+        remembered.user = _nobody if growing is None else ref(growing)
+        self._readings.append(remembered)
+        return remembered.reading, remembered.context
 
     def _remembered(self, key: tuple[object, ...], growing: Growing | None) -> _Remembered | None:
         """Return a prompt that was read, and forget it: rather with the growing response, else with one that
         grows no more; a copy of it where there is room for another response."""
-        same = [one for one in reversed(self._readings) if one.key == key]
-        free = [one for one in same if growing is not None and one.user() is growing]
-        free += [one for one in same if one.user() is None]
+        same = [candidate for candidate in reversed(self._readings) if candidate.key == key]
+        free = [candidate for candidate in same if growing is not None and candidate.user() is growing]
+        free += [candidate for candidate in same if candidate.user() is None]
         if same and not free:
             copied = replace(same[0], reading=same[0].reading.copied())
             if self.bytes + copied.reading.bytes <= self._most_bytes:
                 return copied
-        for one in (*free, *same):
-            self._readings.remove(one)
-            return one
+        for candidate in (*free, *same):
+            self._readings.remove(candidate)
+            return candidate
         return None
 
     @property
     def bytes(self) -> int:
         """The size of all that is remembered."""
-        return sum(one.reading.bytes for one in self._readings)
+        return sum(remembered.reading.bytes for remembered in self._readings)
 
     def forget(self) -> None:
         """Forget all prompts."""
@@ -165,7 +165,7 @@ class TextReplay:
         return Record(encoded, self._identity, prompt=context, growing=growing)
 
     def prompt(self, encoded: Encoded, growing: Growing | None = None) -> Context:
-        """What responses to a prompt are compared with."""
+        """Return what responses to a prompt are compared with."""
         key = encoded.text, encoded.spans
         self._last = self._contexts.get(key) or context_of(encoded)
         self._contexts[key] = self._last
@@ -177,7 +177,7 @@ class TextReplay:
 
 
 def _key(encoded: Encoded) -> tuple[object, ...]:
-    """What tells prompts apart."""
+    """Return what tells prompts apart."""
     return encoded.prompt_ids, encoded.segments
 
 

@@ -48,8 +48,8 @@ FEATURES = (
     Feature("sentence's entropy", "0 or more", "mean over its tokens", "nat"),
     *(Feature(f"sentence: {name}", "any", "mean over the sentence's tokens") for name in ALIGNED),
     *(
-        Feature(*one)
-        for one in (
+        Feature(*definition)
+        for definition in (
             ("in the question", "0 or 1", "the question has a value that it agrees with"),
             ("in words", "0 or 1", "it has no digit"),
             ("value's tokens", "1 or more", "their number"),
@@ -91,7 +91,7 @@ STATUSES = ("supported", "computed", "unsupported", "contradicted")
 def values_of(record: Record) -> tuple[Contrast, ...]:
     """Return the values of a response that are no words of polarity, in order. Raises `InputError` where
     alternatives were not scored."""
-    return tuple(one for one in record.contrasts if one.claim.value.kind != "polarity")
+    return tuple(contrast for contrast in record.contrasts if contrast.claim.value.kind != "polarity")
 
 
 def value_rows(record: Record) -> list[Row]:
@@ -100,8 +100,8 @@ def value_rows(record: Record) -> list[Row]:
         return []
     table = _Table(record)
 
-    def further(known: Sequence[list[Row]]) -> Iterator[list[Row]]:
-        for sentence in range(len(known), len(record.encoded.sentences)):
+    def further(done: Sequence[list[Row]]) -> Iterator[list[Row]]:
+        for sentence in range(len(done), len(record.encoded.sentences)):
             slots = {row.start: row.features for row in comparison_rows([record.compared[sentence]])}
             rows = list[Row]()
             for k in record.numbered[sentence]:
@@ -143,15 +143,15 @@ class _Table:
         self.aligned = aligned[[alignment.NAMES.index(name) for name in ALIGNED]]
         self.numbers = sentence_numbers(record)
         self.places = {span: number for number, span in enumerate(record.encoded.sentences)}
-        self.counts = Counter(one.claim.sentence for one in record.contrasts)
-        self.asked = find_values(record.encoded.question)
+        self.counts = Counter(contrast.claim.sentence for contrast in record.contrasts)
+        self.question_values = find_values(record.encoded.question)
 
     def row(self, number: int) -> list[float]:
         """Return the features of one of the response's contrasts."""
         record = self.record
         claim = record.contrasts[number].claim
         value, sentence = claim.value, claim.sentence
-        own = self.likelihoods[:, claim.first : claim.last]
+        of_value = self.likelihoods[:, claim.first : claim.last]
         inside = self.numbers == self.places[sentence]
         if not inside.any():  # its tokens are those of the sentence before
             inside[claim.first : claim.last] = True
@@ -161,12 +161,12 @@ class _Table:
         places = index.occurrences(value, [0.0] * len(index.places))
         return [
             *claims.claim_rows(record)[number, 1:],
-            *np.stack([own.sum(1), own.max(1), own.min(1), own[:, 0]], axis=1).ravel(),
+            *np.stack([of_value.sum(1), of_value.max(1), of_value.min(1), of_value[:, 0]], axis=1).ravel(),
             self.likelihoods[0, claim.last] if goes_on else 0.0,
             self.likelihoods[0, inside].mean(),
             self.likelihoods[1, inside].mean(),
             *self.aligned[:, inside].mean(1),
-            any(agree(value, one) for one in self.asked if one.kind == value.kind),
+            any(agree(value, each) for each in self.question_values if each.kind == value.kind),
             not any(sign.isdigit() for sign in value.text),
             claim.last - claim.first,
             amount,
@@ -176,7 +176,7 @@ class _Table:
             self.counts[sentence],
             sum(count for (start, _), count in self.counts.items() if start <= sentence[0]),
             math.log1p(self.places[sentence]),
-            sum(agree(value, one.value) for one in places),
+            sum(agree(value, occurrence.value) for occurrence in places),
             len(places),
         ]
 

@@ -17,10 +17,10 @@ def smoothed(
 ) -> NDArray[np.float64]:
     """Return the mean of each token's value and its neighbours', fewer at the ends, over the last axis; of
     those before the token `until` (t,) of each only, where that is given."""
-    given = np.asarray(values)
-    sums = np.cumsum(given, axis=-1, dtype=np.float64)
+    array = np.asarray(values)
+    sums = np.cumsum(array, axis=-1, dtype=np.float64)
     sums = np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1)
-    positions, length = np.arange(given.shape[-1]), given.shape[-1]
+    positions, length = np.arange(array.shape[-1]), array.shape[-1]
     first = np.maximum(positions - window // 2, 0)
     last = np.minimum(positions + window // 2 + 1, length if until is None else until)
     means: NDArray[np.float64] = (sums[..., last] - sums[..., first]) / (last - first)
@@ -38,8 +38,8 @@ def sentence_numbers(record: Record) -> NDArray[np.intp]:
 
 
 def ends_of(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Where each token's sentence ends (t,), by the `sentence_numbers`: the number of the first token behind
-    it. Tokens between sentences are in none: a response that ends before them has not any."""
+    """Return where each token's sentence ends (t,), by the `sentence_numbers`: the number of the first token
+    behind it. Tokens between sentences are in none: a response that ends before them has not any."""
     count = len(numbers)
     ends = np.arange(1, count + 1)
     for k in range(count - 2, -1, -1):

@@ -62,7 +62,7 @@ ACTIVATIONS = {
 
 
 def cap_factor(x: Tensor, cap: float, composite: Composite) -> tuple[Tensor, Tensor]:
-    """Soft-capping y = cap tanh(x / cap): y, and what a tangent is multiplied by.
+    """Cap softly, y = cap tanh(x / cap): return y, and what a tangent is multiplied by.
 
     The derivative where the composite takes Jacobians of activations, the ratio y / x otherwise.
     """

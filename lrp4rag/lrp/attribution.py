@@ -51,9 +51,9 @@ def attribute(
     require_kind(reader, "reader", Reader)
     require_kind(encoded, "encoded", Encoded)
     require_kind(flow, "flow", Flow, type(None))
-    asked = {"segments": segments, "prompt": prompt, "matrix": matrix, "own": own, "keep": keep}
-    for name, given in asked.items():
-        require_kind(given, name, bool)
+    switches = {"segments": segments, "prompt": prompt, "matrix": matrix, "own": own, "keep": keep}
+    for name, value in switches.items():
+        require_kind(value, name, bool)
     require_whole(layer, "layer", 0)
     if resampled is not None:
         require_kind(resampled, "resampled", tuple, list)
@@ -74,8 +74,8 @@ def attribute(
         weights = segment_weights(encoded) if segments else prompt_mean(encoded)
         count = len(weights)
         if own:
-            of_own = own_weights(encoded)
-            weights = torch.cat([pad_columns(weights, of_own.shape[1]), of_own])
+            own_tangents = own_weights(encoded)
+            weights = torch.cat([pad_columns(weights, own_tangents.shape[1]), own_tangents])
         pushed = active.push(encoded, weights, keep=keep, layer=layer)
         prompt_part = pushed[:count]
         response = prompt_part.sum(0) / len(encoded.prompt_ids) if segments else prompt_part[0]
@@ -107,7 +107,7 @@ def prompt_mean(encoded: Encoded) -> Tensor:
 
 
 def segment_weights(encoded: Encoded) -> Tensor:
-    """One tangent per segment (segments, n): 1 on the segment's tokens."""
+    """Return one tangent per segment (segments, n): 1 on the segment's tokens."""
     segments = torch.tensor(encoded.segments)
     return (segments == torch.arange(len(encoded.segment_names))[:, None]).double()
 
@@ -119,14 +119,14 @@ def own_weights(encoded: Encoded) -> Tensor:
 
 
 def span_weights(encoded: Encoded, spans: Sequence[tuple[int, int]]) -> Tensor:
-    """One cotangent per character span of the response (spans, t): the mean over its tokens."""
+    """Return one cotangent per character span of the response (spans, t): the mean over its tokens."""
     rows = [tokens_in(encoded.response_offsets, [span]) for span in spans]
     weights = torch.from_numpy(np.array(rows, dtype=bool).reshape(-1, len(encoded.response_ids))).double()
     return weights / weights.sum(1, keepdim=True).clamp(min=1)
 
 
 def pull_mean(flow: Flow, encoded: Encoded, layer: int = 0) -> Tensor:
-    """R_prompt (n): one cotangent, with equal weights for the response's tokens."""
+    """Pull R_prompt (n): one cotangent, with equal weights for the response's tokens."""
     count = len(encoded.response_ids)
     return flow.pull(encoded, torch.full((1, count), 1 / count, dtype=torch.float64), layer=layer)[0]
 

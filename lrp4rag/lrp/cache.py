@@ -32,9 +32,9 @@ class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
             assert self.keys is not None
             assert self.values is not None
             self.room = (_with_room(self.keys, ROOM), _with_room(self.values, ROOM))
-        for one, new in zip(self.room, (key_states, value_states), strict=True):
-            one[..., start:end, :] = new
-        self.keys, self.values = (one[..., :end, :] for one in self.room)
+        for buffer, new in zip(self.room, (key_states, value_states), strict=True):
+            buffer[..., start:end, :] = new
+        self.keys, self.values = (buffer[..., :end, :] for buffer in self.room)
         return self.keys, self.values
 
 
@@ -48,12 +48,12 @@ def new_cache(config: Any) -> DynamicCache:
     """Return an empty cache for a model of this configuration; sliding layers stay Hugging Face's own."""
     cache = DynamicCache(config=config)
     roomy: Any = RoomyLayer
-    cache.layers = [roomy() if type(one) is DynamicLayer else one for one in cache.layers]
+    cache.layers = [roomy() if type(layer) is DynamicLayer else layer for layer in cache.layers]
     return cache
 
 
 def add_rows(cache: DynamicCache, count: int) -> None:
-    """Further rows on the batch axis, zero for what was read so far."""
+    """Add further rows on the batch axis, zero for what was read so far."""
     layers: list[Any] = cache.layers
     for layer in layers:
         if count and layer.is_initialized:
@@ -67,9 +67,9 @@ def add_rows(cache: DynamicCache, count: int) -> None:
 def fork(cache: DynamicCache) -> DynamicCache:
     """Return a cache that goes on by itself from here. What was read so far is shared, and never written
     again."""
-    other = copy.copy(cache)
-    other.layers = [copy.copy(layer) for layer in cache.layers]
-    for layer in other.layers:
+    copied = copy.copy(cache)
+    copied.layers = [copy.copy(layer) for layer in cache.layers]
+    for layer in copied.layers:
         if isinstance(layer, RoomyLayer):
             layer.room = None  # it stays the first cache's own
-    return other
+    return copied

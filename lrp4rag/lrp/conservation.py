@@ -31,7 +31,7 @@ class Step:
 
     @property
     def lost(self) -> float:
-        """In logits; negative where relevance is made."""
+        """Relevance that is lost, in logits; negative where it is made."""
         return self.entering - self.leaving
 
 
@@ -106,20 +106,20 @@ def check_conservation(
 
 
 def _residual_states(blocks: Sequence[Any], pull: Any, tokens: Tokens) -> list[dict[str, Tensor]]:
-    """For each layer the residual stream (N, d) after attention and after the MLP, of a replay."""
+    """Return for each layer the residual stream (N, d) after attention and after the MLP, of a replay."""
     states: list[dict[str, Tensor]] = [{} for _ in blocks]
     hooks = []
 
-    def before_mlp(seen: dict[str, Tensor], _module: Any, inputs: tuple[Tensor, ...]) -> None:
-        seen.setdefault("attention", inputs[0][0])
+    def before_mlp(of_block: dict[str, Tensor], _module: Any, inputs: tuple[Tensor, ...]) -> None:
+        of_block.setdefault("attention", inputs[0][0])
 
-    def after(seen: dict[str, Tensor], _module: Any, _inputs: Any, output: Any) -> None:
-        seen.setdefault("mlp", output[0] if isinstance(output, Tensor) else output[0][0])
+    def after(of_block: dict[str, Tensor], _module: Any, _inputs: Any, output: Any) -> None:
+        of_block.setdefault("mlp", output[0] if isinstance(output, Tensor) else output[0][0])
 
-    for block, seen in zip(blocks, states, strict=True):
+    for block, of_block in zip(blocks, states, strict=True):
         entrance = block.norms.get("mlp_norm", block.mlp)
-        hooks.append(entrance.register_forward_pre_hook(partial(before_mlp, seen)))
-        hooks.append(block.layer.register_forward_hook(partial(after, seen)))
+        hooks.append(entrance.register_forward_pre_hook(partial(before_mlp, of_block)))
+        hooks.append(block.layer.register_forward_hook(partial(after, of_block)))
     try:
         pull(tokens, torch.zeros(1, len(tokens.response_ids)))
     finally:

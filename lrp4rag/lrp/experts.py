@@ -38,7 +38,7 @@ class Experts:
     activation: str
 
     def weights(self) -> Weights:
-        """Loaded where they are away, so asked for once in a pass."""
+        """Load the weights where they are away; they are asked for once in a pass."""
         with present(self.experts):
             gate_up, down = self.experts.gate_up_proj, self.experts.down_proj
         return Weights(weight_of(self.router), gate_up, down)
@@ -68,7 +68,8 @@ class ExpertsRule:
     def primal_and_push(
         cls, experts: Experts, x: Tensor, rows: int, composite: Composite
     ) -> tuple[Tensor, ExpertsRule]:
-        """Output of the stack x ((1 + T) B, n, d), of which the first B = `rows` are primal, and the rule."""
+        """Return output of the stack x ((1 + T) B, n, d), of which the first B = `rows` are primal, and the
+        rule."""
         stacked = x.reshape(len(x) // rows, -1, x.shape[-1])  # 1 + T, tokens, d
         loaded = experts.weights()
         logits = F.linear(stacked, loaded.router)
@@ -86,7 +87,7 @@ class ExpertsRule:
         return out.view_as(x), rule
 
     def _push_weights(self, dlogits: Tensor) -> Tensor | None:
-        """Tangents of the routing weights (T, tokens, top), or None where they are frozen."""
+        """Return tangents of the routing weights (T, tokens, top), or None where they are frozen."""
         if self.composite.softmax == "frozen":
             return None
         chosen = dlogits.gather(-1, self.chosen.expand(len(dlogits), -1, -1))
@@ -120,20 +121,20 @@ class ExpertsRule:
         out[:, tokens] += y_weighted
 
     def pull(self, c: Tensor) -> Tensor:
-        """Cotangents of the input for those of the output, (C, n, d); n may be cut short."""
+        """Return cotangents of the input for those of the output, (C, n, d); n may be cut short."""
         n, share, loaded = c.shape[1], self.composite.share, self.experts.weights()
         x = torch.zeros_like(c)
         for_weights = c.new_zeros((len(c), n, self.experts.top))
-        for one in self.picked:
-            count = int((one.tokens < n).sum())
+        for expert in self.picked:
+            count = int((expert.tokens < n).sum())
             if not count:
                 continue
-            tokens, slot = one.tokens[:count], one.slot[:count]
-            mine = c[:, tokens]
-            for_weights[:, tokens, slot] = share * (mine * one.output[:count]).sum(-1)
-            mine = share * self.weights[tokens, slot, None] * mine
-            dgate, dup = one.gate.pull(mine @ loaded.down[one.index])
-            by_gate, by_up = loaded.gate_up[one.index].chunk(2)
+            tokens, slot = expert.tokens[:count], expert.slot[:count]
+            of_expert = c[:, tokens]
+            for_weights[:, tokens, slot] = share * (of_expert * expert.output[:count]).sum(-1)
+            of_expert = share * self.weights[tokens, slot, None] * of_expert
+            dgate, dup = expert.gate.pull(of_expert @ loaded.down[expert.index])
+            by_gate, by_up = loaded.gate_up[expert.index].chunk(2)
             moved = dup @ by_up
             if dgate is not None:
                 moved += dgate @ by_gate
@@ -143,7 +144,7 @@ class ExpertsRule:
         return x
 
     def _pull_weights(self, c: Tensor) -> Tensor:
-        """Cotangents of the router's logits (C, n, experts) for those of the weights (C, n, top)."""
+        """Return cotangents of the router's logits (C, n, experts) for those of the weights (C, n, top)."""
         n = c.shape[1]
         weights, chosen = self.weights[:n], self.chosen[:n].expand(len(c), -1, -1)
         weighted = weights * c

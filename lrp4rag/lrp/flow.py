@@ -41,7 +41,7 @@ def relevance_mode(
     sizes: Sizes | None = None,
     max_memory: int | None = None,
 ) -> Iterator[Flow]:
-    """Put one model instance in relevance mode; it is restored on exit, also after an exception.
+    """Put a model instance in relevance mode; it is restored on exit, also after an exception.
 
     Passes of several threads wait for each other; a second mode at a time is refused.
     `sizes` says how much is computed at once; with `max_memory`, in bytes of the whole process (or GPU), they
@@ -128,7 +128,7 @@ class Flow:
     @locked
     @torch.no_grad()
     def push(self, tokens: Tokens, weights: Tensor, *, keep: bool = False, layer: int = 0) -> Tensor:
-        """`sum_i weights[:, i] R[j, i]` for every response token j: (T, n) or (T, N) -> (T, t).
+        """Push `sum_i weights[:, i] R[j, i]` for every response token j: (T, n) or (T, N) -> (T, t).
 
         N = n + t - 1 columns also cover the response tokens that later ones can read. `keep` records the
         replay, so that a `pull` on the same tokens need not repeat it.
@@ -146,7 +146,7 @@ class Flow:
         keep: bool = False,
         layer: int = 0,
     ) -> Tensor:
-        """`push` for several targets (targets, T, t) at the price of one: only the readout differs."""
+        """Push for several targets (targets, T, t) at the price of one: only the readout differs."""
         n, t = lengths_of(tokens)
         check_weights(weights, n, n + t - 1)
         chosen = [target_named(target) for target in targets]
@@ -164,8 +164,8 @@ class Flow:
             return torch.cat(rows, dim=1)
 
         def needs(sizes: Sizes) -> int:
-            kept = tape_bytes(self._budget.shape, n + t, sizes) if keep else 0
-            return kept + push_bytes(self._budget.shape, n + t, len(weights), sizes)
+            tape = tape_bytes(self._budget.shape, n + t, sizes) if keep else 0
+            return tape + push_bytes(self._budget.shape, n + t, len(weights), sizes)
 
         return self._budget.fitting(attempt, needs)
 
@@ -174,16 +174,16 @@ class Flow:
     def push_batch(
         self, batch: Sequence[Tokens], weights: Sequence[Tensor], *, at_once: int = 8
     ) -> list[Tensor]:
-        """`push` for many examples, `at_once` in one pass, each (T, t); T may differ between them.
+        """Push for many examples, `at_once` in one pass, each (T, t); T may differ between them.
 
         Examples of similar length are padded to the longest of a pass. A CPU gains nothing.
         """
         if at_once < 1:
             raise LRP4RAGError(f"at_once must be 1 or more, got {at_once}")
         lengths = []
-        for tokens, one in zip(batch, weights, strict=True):
+        for tokens, tangents in zip(batch, weights, strict=True):
             n, t = lengths_of(tokens)
-            check_weights(one, n, n + t - 1)
+            check_weights(tangents, n, n + t - 1)
             lengths.append(n + t)
         order = sorted(range(len(batch)), key=lengths.__getitem__)
         results: dict[int, Tensor] = {}
@@ -195,12 +195,12 @@ class Flow:
 
     @locked
     def push_shared(self, batch: Sequence[Tokens], weights: Tensor) -> list[Tensor]:
-        """`push` for several responses to one prompt, whose part of the work is done once."""
+        """Push for several responses to one prompt, whose part of the work is done once."""
         prompts = {tuple(tokens.prompt_ids) for tokens in batch}
         if len(prompts) != 1:
             raise LRP4RAGError(f"the examples of a shared prefix must have one prompt, not {len(prompts)}")
-        parts = weights.split(self._budget.sizes.tangents)
-        prefixes = [self.prefix(batch[0].prompt_ids, part) for part in parts]
+        chunks = weights.split(self._budget.sizes.tangents)
+        prefixes = [self.prefix(batch[0].prompt_ids, chunk) for chunk in chunks]
         return [torch.cat([prefix.push(tokens.response_ids) for prefix in prefixes]) for tokens in batch]
 
     @locked
@@ -237,7 +237,7 @@ class Flow:
         visit: Visit | None = None,
         target: str | Target | None = None,
     ) -> Tensor:
-        """`sum_j weights[:, j] R[j, i]` for every prompt token i: (C, t) -> (C, n).
+        """Pull `sum_j weights[:, j] R[j, i]` for every prompt token i: (C, t) -> (C, n).
 
         Without weights, one cotangent per response token: the full R*, (t, n). Each cotangent takes about one
         forward pass, so that takes a pass a token; a row for a sentence (`span_weights`) takes one. With
@@ -263,10 +263,11 @@ class Flow:
                 explained = self.readout.explain(tape.final, ids, target_named(target))
                 tape = replace(tape, explained=explained)
             self.replayer.explained = tape.explained
-            parts = (rows / scale[:, None]).to(tape.explained.rows).split(sizes.cotangents)
+            chunks = (rows / scale[:, None]).to(tape.explained.rows).split(sizes.cotangents)
             options: dict[str, Any] = {"layer": layer, "visit": visit}
-            pulled = torch.cat([pull(self.replayer, tape, part, columns, sizes, **options) for part in parts])
-            return pulled * scale[:, None].to(pulled)
+            pulled = [pull(self.replayer, tape, chunk, columns, sizes, **options) for chunk in chunks]
+            relevance = torch.cat(pulled)
+            return relevance * scale[:, None].to(relevance)
 
         shape = self._budget.shape
         return self._budget.fitting(attempt, lambda sizes: pull_bytes(shape, n + t, len(rows), sizes))

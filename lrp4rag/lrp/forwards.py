@@ -36,7 +36,7 @@ AttentionInterface.register(ATTENTION, _dispatch)
 
 
 def _push_norm(stack: Stack, norm: Any, family: Family, composite: Composite, x: Tensor) -> tuple[Any, ...]:
-    """(rule, output of the whole stack)."""
+    """Return (rule, output of the whole stack)."""
     primal, tangents = stack.split(x)
     # An offset is added in float32, as Hugging Face does: in half precision 1 + w would lose w.
     weight = norm.weight if not family.norm_offset else family.norm_offset + accumulate(norm.weight)
@@ -68,7 +68,7 @@ def norm_forward(
 
 
 def final_norm_forward(stack: Stack, norm: Any, family: Family, composite: Composite) -> Forward:
-    """The last part that sees the stack: it keeps the tangents and returns the primal rows."""
+    """Make the last part that sees the stack: it keeps the tangents and returns the primal rows."""
 
     def forward(x: Tensor) -> Tensor:
         rule, output = _push_norm(stack, norm, family, composite, x)
@@ -92,10 +92,10 @@ def mlp_forward(stack: Stack, layer: int, block: Block, composite: Composite, ac
         if layer in stack.tapes:
             stack.tapes[layer].mlp = rule
         rules = {composite: rule}
-        for one, which in runs(stack.composites or (composite,) * len(dgate)):
-            if one not in rules:
-                rules[one] = GateRule.at(gate, up, one, activation)
-            rules[one].push(dgate[which], dup[which])
+        for of_tangents, which in runs(stack.composites or (composite,) * len(dgate)):
+            if of_tangents not in rules:
+                rules[of_tangents] = GateRule.at(gate, up, of_tangents, activation)
+            rules[of_tangents].push(dgate[which], dup[which])
         gate.copy_(rule.product)
         output: Tensor = down(mixed)
         return output
@@ -144,7 +144,7 @@ def attention_forward(stack: Stack, layer: int, composite: Composite) -> Callabl
 
 
 def biased_forward(stack: Stack, linear: Any) -> Forward:
-    """W x + b on the primal rows, W dx on the tangents: a bias has no tangent."""
+    """Compute W x + b on the primal rows, W dx on the tangents: a bias has no tangent."""
 
     def forward(x: Tensor) -> Tensor:
         y = F.linear(x, linear.weight)
@@ -155,7 +155,7 @@ def biased_forward(stack: Stack, linear: Any) -> Forward:
 
 
 def kernel_forward(stack: Stack, original: Forward, bias: Tensor | None) -> Forward:
-    """The same for a layer with a kernel of its own, as quantised ones have, from which `bias` is hidden.
+    """Do the same for a layer with a kernel of its own, as quantised ones have, from which `bias` is hidden.
 
     Taking the bias off again would cost the tangents digits in half precision, where biases are large.
     What the kernel still answers at 0 is a bias that it keeps in a way of its own; this is taken off.

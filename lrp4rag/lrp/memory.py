@@ -45,11 +45,11 @@ class Sizes:
         return None if smaller == self else smaller
 
     def steps(self) -> list[Sizes]:
-        """Sizes with one thing smaller."""
+        """Return sizes with one thing smaller."""
         less = self.halved() or self
         fields = ("queries", "tangents", "cotangents", "positions", "tape")
         changed = [replace(self, **{name: getattr(less, name)}) for name in fields]
-        return [one for one in changed if one != self]
+        return [sizes for sizes in changed if sizes != self]
 
     @property
     def block(self) -> int:
@@ -95,7 +95,7 @@ _OVERHEAD = 50_000_000
 
 
 def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes, *, cached: bool = False) -> int:
-    """Peak memory of a push of `tangents` over `length` positions beside the model, to a tenth."""
+    """Estimate peak memory of a push of `tangents` over `length` positions beside the model, to a tenth."""
     rows = 1 + min(tangents, sizes.tangents)
     positions = min(sizes.positions or length, length)
     # The widest layer and its products, attention's stacked keys and values, and one block of scores.
@@ -108,7 +108,7 @@ def push_bytes(shape: Shape, length: int, tangents: int, sizes: Sizes, *, cached
 
 
 def tape_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
-    """What a replay keeps for `pull`."""
+    """Estimate what a replay keeps for `pull`."""
     rules = 2 * shape.hidden + shape.attention + shape.heads * shape.head + 3 * shape.mlp
     if sizes.tape == "inputs":  # and the rules of one layer, computed again
         return shape.bytes * length * (shape.layers * shape.hidden + rules)
@@ -116,7 +116,8 @@ def tape_bytes(shape: Shape, length: int, sizes: Sizes) -> int:
 
 
 def pull_bytes(shape: Shape, length: int, cotangents: int, sizes: Sizes) -> int:
-    """What a pull of `cotangents` over `length` positions allocates at its peak, its tape included."""
+    """Estimate what a pull of `cotangents` over `length` positions allocates at its peak, its tape
+    included."""
     rows = min(cotangents, sizes.cotangents)
     layer = rows * length * (3 * shape.mlp // 2 + 3 * shape.hidden + shape.attention)
     scores = (2 + rows) * shape.heads * min(sizes.block, length) * length
@@ -124,7 +125,7 @@ def pull_bytes(shape: Shape, length: int, cotangents: int, sizes: Sizes) -> int:
 
 
 def plan(needs: Callable[[Sizes], int], limit: int, sizes: Sizes | None = None) -> Sizes:
-    """Sizes whose need is at most `limit` bytes: what saves most is made smaller first.
+    """Choose sizes whose need is at most `limit` bytes: what saves most is made smaller first.
 
     Raises `LRP4RAGError` with what the smallest ones need, where that is more.
     """
@@ -159,7 +160,7 @@ class Budget:
             return_memory_early()
 
     def plan(self, needs: Callable[[Sizes], int]) -> Sizes:
-        """Sizes at which a pass, that needs so many bytes, fits."""
+        """Choose sizes at which a pass, that needs so many bytes, fits."""
         if self._max_memory is None:
             return self.sizes
         if self._gpus:
@@ -195,8 +196,8 @@ class Budget:
 def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    parts = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
-    return any(part in str(error).lower() for part in parts)
+    phrases = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
+    return any(phrase in str(error).lower() for phrase in phrases)
 
 
 def return_memory_early() -> None:

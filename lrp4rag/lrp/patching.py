@@ -30,7 +30,7 @@ from lrp4rag.lrp.forwards import (
 )
 from lrp4rag.lrp.stack import Stack
 from lrp4rag.reader.lock import require_plain
-from lrp4rag.reader.placement import forward_name, given_cache
+from lrp4rag.reader.placement import cache_in, forward_name
 from lrp4rag.util.errors import LRP4RAGError
 
 _ABSENT = object()
@@ -81,7 +81,7 @@ def _put(module: nn.Module, name: str, value: object) -> None:
 def _replacements(
     model: Any, family: Family, stack: Stack, k: int, block: Block, composite: Composite
 ) -> Iterator[tuple[nn.Module, str, object]]:
-    """(module, attribute, value) for the parts of one decoder layer."""
+    """Yield (module, attribute, value) for the parts of one decoder layer."""
     yield block.attention, "config", _with_attention(block.attention.config)
     yield block.attention, HOOK, attention_forward(stack, k, composite)
     for which, norm in block.norms.items():
@@ -110,7 +110,7 @@ def _with_attention(config: Any) -> Any:
 
 
 def _padding_hook(stack: Stack) -> Callable[..., None]:
-    """Hugging Face gives an attention without a mask function no mask: padding is noted here."""
+    """Note padding: Hugging Face gives an attention without a mask function no mask."""
 
     def hook(_module: nn.Module, _inputs: object, options: dict[str, Any]) -> None:
         mask = options.get("attention_mask")
@@ -124,12 +124,12 @@ def _padding_hook(stack: Stack) -> Callable[..., None]:
 
 
 def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Before a decoder layer: build the stack where it starts, record, and turn all rows alike."""
+    """Hook in before a decoder layer: build the stack where it starts, record, and turn all rows alike."""
 
     def hook(
         _module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        hidden, *others = inputs
+        hidden, *further = inputs
         cos, sin = options["position_embeddings"]
         if stack.inputs is not None:
             primal = stack.primal(hidden)
@@ -141,12 +141,12 @@ def _enter_hook(stack: Stack, k: int, rotary: bool) -> Callable[..., tuple[tuple
         if stack.source is not None and k == stack.start:
             tangents = stack.source(hidden)
             stack.rows = len(hidden)
-            _require_stacked(given_cache(options), k, stack.rows * (1 + len(tangents)))
+            _require_stacked(cache_in(options), k, stack.rows * (1 + len(tangents)))
             hidden = torch.cat([hidden[None], tangents]).flatten(0, 1)
         if stack.rows and 1 < len(cos) < len(hidden):  # positions that differ between examples
             times = len(hidden) // len(cos)
             options = {**options, "position_embeddings": (cos.repeat(times, 1, 1), sin.repeat(times, 1, 1))}
-        return (hidden, *others), options
+        return (hidden, *further), options
 
     return hook
 
@@ -155,10 +155,10 @@ def _require_stacked(cache: Any, k: int, rows: int) -> None:
     """Raise `LRP4RAGError` for a cache that does not grow with the stack, row by row."""
     if getattr(cache, "is_compileable", False):
         raise LRP4RAGError("static caches are not supported in relevance mode; use a dynamic one")
-    held = getattr(cache.layers[k], "keys", None) if cache is not None and k < len(cache.layers) else None
-    if held is not None and held.numel() and len(held) != rows:
+    keys = getattr(cache.layers[k], "keys", None) if cache is not None and k < len(cache.layers) else None
+    if keys is not None and keys.numel() and len(keys) != rows:
         raise LRP4RAGError(
-            f"the cache holds {len(held)} rows and the stack has {rows}: it was filled outside this mode, or "
+            f"the cache holds {len(keys)} rows and the stack has {rows}: it was filled outside this mode, or "
             "its rows were reordered (beam search is not supported)"
         )
 

@@ -54,9 +54,9 @@ class Prefix:
             raise LRP4RAGError(
                 f"{len(weights)} tangents need {len(weights)} composites, got {len(composites)}"
             )
-        for one in composites or ():
-            if not one_stack(replayer.model, replayer.composite, one):
-                names = f"'{one.name}' and '{replayer.composite.name}'"
+        for composite in composites or ():
+            if not one_stack(replayer.model, replayer.composite, composite):
+                names = f"'{composite.name}' and '{replayer.composite.name}'"
                 raise InputError(f"{names} cannot share one stack on this model")
         if not ids:
             raise LRP4RAGError("a prefix needs at least one token")
@@ -71,16 +71,16 @@ class Prefix:
 
         # An observer sees all tangents of all tokens, unless stages are asked for.
         in_stages = (observer is None if staged is None else staged) and replayer.chunkable
-        parts = stages(weights) if in_stages else [(len(weights), slice(None))]
+        spans = stages(weights) if in_stages else [(len(weights), slice(None))]
 
         def attempt(sizes: Sizes) -> None:
             self._sizes, self.length = sizes, before
             self._cache = new_cache(replayer.model.config) if after is None else fork(after._cache)
             read = 0
-            for live, part in parts:
+            for live, span in spans:
                 add_rows(self._cache, live - read)
                 read = live
-                self._read(ids[part], weights[:live, part], observer if part == parts[-1][1] else None)
+                self._read(ids[span], weights[:live, span], observer if span == spans[-1][1] else None)
 
         def needs(sizes: Sizes) -> int:  # all tangents are in one stack, and its rows are cached
             together = replace(sizes, tangents=max(len(weights), 1))
@@ -123,10 +123,10 @@ class Prefix:
 
     def fork(self) -> Prefix:
         """Return a prefix that goes on by itself from here; the tokens read so far are shared, not copied."""
-        other = object.__new__(Prefix)
-        other.__dict__.update(self.__dict__)
-        other._cache = fork(self._cache)
-        return other
+        prefix = object.__new__(Prefix)
+        prefix.__dict__.update(self.__dict__)
+        prefix._cache = fork(self._cache)
+        return prefix
 
     @locked
     @torch.no_grad()
@@ -154,7 +154,7 @@ class Prefix:
     @locked
     @torch.no_grad()
     def push(self, response_ids: Sequence[int], weights: Tensor | None = None) -> Tensor:
-        """Relevance (T, t), in logits, of a response that follows; `weights` as in `states`."""
+        """Return the relevance (T, t), in logits, of a response that follows; `weights` as in `states`."""
         state = self.states(response_ids, weights)
         explained = self._replayer.explain(state, 0, slice(None), response_ids)
         return explained.read(state.tangents[:, 0]) * state.scale

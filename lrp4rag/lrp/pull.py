@@ -33,10 +33,11 @@ def pull(
     layer: int = 0,
     visit: Visit | None = None,
 ) -> Tensor:
-    """Relevance (C, columns) for weights (C, t) of the explained logits, back to the input of `layer`."""
-    asked = weights.any(0).nonzero()
+    """Return the relevance (C, columns) for weights (C, t) of the explained logits, back to the input of
+    `layer`."""
+    weighted = weights.any(0).nonzero()
     first = len(tape.tokens.prompt_ids) - 1
-    end = first + (int(asked[-1]) + 1 if len(asked) else 1)
+    end = first + (int(weighted[-1]) + 1 if len(weighted) else 1)
     readout = tape.explained.rows
     c = readout.new_zeros((len(weights), end, readout.shape[1]))
     c[:, first:] = weights[:, : end - first, None] * readout[: end - first]
@@ -57,7 +58,7 @@ def pull(
 
 
 def pull_mlp(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
-    """Cotangents of the state between attention and MLP, for those of the layer's output."""
+    """Return cotangents of the state between attention and MLP, for those of the layer's output."""
     x = tape.norms["mlp_after"].pull(c) if "mlp_after" in tape.norms else c
     if isinstance(tape.mlp, ExpertsRule):
         x = tape.mlp.pull(x)
@@ -70,7 +71,7 @@ def pull_mlp(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
 
 
 def pull_attention(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
-    """Cotangents of the layer's input, for those of the state between attention and MLP."""
+    """Return cotangents of the layer's input, for those of the state between attention and MLP."""
     x = tape.norms["attention_after"].pull(c) if "attention_after" in tape.norms else c
     _, kv, group, _, e = tape.attention.q.shape
     heads = (x @ block.output.matrix).unflatten(-1, (kv, group, e)).permute(0, 2, 3, 1, 4)
@@ -83,19 +84,20 @@ def pull_attention(block: Block, tape: LayerTape, c: Tensor) -> Tensor:
 
 
 def _with_residual(tape: LayerTape, norm: str, x: Tensor, c: Tensor) -> Tensor:
-    """Cotangents of a state: `x` through the norm before a part, where it has one, and `c` past the part."""
+    """Return cotangents of a state: `x` through the norm before a part, where it has one, and `c` past the
+    part."""
     return tape.norms[norm].pull(x, add=c) if norm in tape.norms else x + c
 
 
 def _added(c: Tensor | None, matrix: Tensor, *, to: Tensor) -> Tensor:
-    """`to` + c @ matrix, written over `to` without a product of its own."""
+    """Compute `to` + c @ matrix, written over `to` without a product of its own."""
     if c is not None:
         to.view(-1, to.shape[-1]).addmm_(c.reshape(-1, c.shape[-1]), matrix)
     return to
 
 
 def _to_projection(c: Tensor, tape: LayerTape, norm: str) -> Tensor:
-    """From queries or keys as attention sees them, (C, heads, n, e), to their projection's output."""
+    """Map queries or keys as attention sees them, (C, heads, n, e), to their projection's output."""
     if tape.rotary is not None:
         c = _unrotate(c, tape.rotary)
     c = c.transpose(1, 2)
@@ -106,7 +108,7 @@ def _to_projection(c: Tensor, tape: LayerTape, norm: str) -> Tensor:
 
 def _unrotate(c: Tensor, rotary: Rotary) -> Tensor:
     """Return the transpose of the rotary embedding x cos + rotate_half(x) sin, of the features it turns."""
-    cos, sin = (part[0, : c.shape[-2]].to(c.device) for part in rotary)
+    cos, sin = (values[0, : c.shape[-2]].to(c.device) for values in rotary)
     turned, rest = c[..., : cos.shape[-1]], c[..., cos.shape[-1] :]
     left, right = (turned * sin).chunk(2, dim=-1)
     turned = turned * cos + torch.cat([right, -left], dim=-1)

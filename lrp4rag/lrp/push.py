@@ -28,7 +28,8 @@ def push(
     layer: int = 0,
     keep: bool = False,
 ) -> tuple[Tensor, Tape | None]:
-    """Relevance (targets, T, t) of tangents `weights` (T, N), from one pass; with `keep`, also its tape."""
+    """Return the relevance (targets, T, t) of tangents `weights` (T, N), from one pass; with `keep`, also its
+    tape."""
     response = slice(len(tokens.prompt_ids) - 1, None)
     tape = None
     if keep:
@@ -44,27 +45,28 @@ def push(
         explained if target == replayer.target else replayer.readout.explain(hidden, ids, target)
         for target in targets
     ]
-    relevance = torch.stack([one.read(tangents) for one in values]) * state.scale
+    relevance = torch.stack([value.read(tangents) for value in values]) * state.scale
     if not torch.isfinite(relevance).all():
         raise_not_finite("push", len(replayer.blocks), hidden.dtype)
     return relevance, tape
 
 
 def push_padded(replayer: Replayer, batch: Sequence[Tokens], weights: Sequence[Tensor]) -> list[Tensor]:
-    """Relevance (T, t) of each example of a batch, padded on the right, where causality hides the padding."""
-    parts = [replayer.embed_all(tokens) for tokens in batch]
-    longest, most = max(len(part) for part in parts), max(len(one) for one in weights)
-    embeddings = torch.stack([F.pad(part, (0, 0, 0, longest - len(part))) for part in parts])
-    columns = [F.pad(one, (0, longest - one.shape[1], 0, most - len(one))) for one in weights]
+    """Return the relevance (T, t) of each example of a batch, padded on the right, where causality hides the
+    padding."""
+    embedded = [replayer.embed_all(tokens) for tokens in batch]
+    longest, most = max(map(len, embedded)), max(map(len, weights))
+    embeddings = torch.stack([F.pad(each, (0, 0, 0, longest - len(each))) for each in embedded])
+    columns = [F.pad(each, (0, longest - each.shape[1], 0, most - len(each))) for each in weights]
     stacked = torch.stack(columns, dim=1).to(embeddings.device)
     budget = replayer.budget
     sizes = budget.plan(lambda sizes: push_bytes(budget.shape, longest * len(batch), most, sizes))
-    states = [replayer.run(embeddings, part, sizes) for part in stacked.split(sizes.tangents)]
+    states = [replayer.run(embeddings, chunk, sizes) for chunk in stacked.split(sizes.tangents)]
     rows = []
-    for k, (tokens, one) in enumerate(zip(batch, weights, strict=True)):
+    for k, (tokens, tangents) in enumerate(zip(batch, weights, strict=True)):
         first = len(tokens.prompt_ids) - 1
         response = slice(first, first + len(tokens.response_ids))
         explained = replayer.explain(states[0], k, response, tokens.response_ids)
         pushed = [explained.read(state.at(k, response)[1]) * state.scale[:, k, None] for state in states]
-        rows.append(torch.cat(pushed)[: len(one)])
+        rows.append(torch.cat(pushed)[: len(tangents)])
     return rows

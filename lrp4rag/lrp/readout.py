@@ -66,7 +66,7 @@ class Explained:
     rows: Tensor
 
     def read(self, tangents: Tensor) -> Tensor:
-        """Relevance (T, t), in logits, of tangents of the final state (T, t, d)."""
+        """Return relevance (T, t), in logits, of tangents of the final state (T, t, d)."""
         return (accumulate(tangents) * accumulate(self.rows)).sum(-1)
 
 
@@ -93,22 +93,22 @@ class Readout:
         return accumulate(self.matrix).mean(0)
 
     def capped(self, logits: Tensor) -> Tensor:
-        """Logits as the model puts them out, from those of its output embedding."""
+        """Return logits as the model puts them out, from those of its output embedding."""
         return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
 
     def explain(
         self, hidden: Tensor, response_ids: Tensor, target: Target, logits: Tensor | None = None
     ) -> Explained:
-        """What is explained at states `hidden` (t, d), whose `logits` (t, vocabulary) may be known."""
+        """Explain states `hidden` (t, d), whose `logits` (t, vocabulary) may be known."""
         explained = self._logit(target.of, hidden, response_ids, logits)
         if target.minus is None:
             return explained
         if isinstance(target.minus, str):
-            other = self._logit(target.minus, hidden, response_ids, logits)
+            contrast = self._logit(target.minus, hidden, response_ids, logits)
         else:
-            other = self._tokens(hidden, self._contrast_ids(target.minus, response_ids))
-        rows = accumulate(explained.rows) - accumulate(other.rows)
-        return Explained(explained.logits - other.logits, rows.to(hidden.dtype))
+            contrast = self._tokens(hidden, self._contrast_ids(target.minus, response_ids))
+        rows = accumulate(explained.rows) - accumulate(contrast.rows)
+        return Explained(explained.logits - contrast.logits, rows.to(hidden.dtype))
 
     def _contrast_ids(self, minus: tuple[int, ...], response_ids: Tensor) -> Tensor:
         if len(minus) not in (1, len(response_ids)):
@@ -150,7 +150,8 @@ class Readout:
 
 @torch.no_grad()
 def kernel_matrix(module: Any, inputs: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Any linear layer's weights (out, in), in the layer's own arithmetic where no other way is known."""
+    """Return any linear layer's weights (out, in), in the layer's own arithmetic where no other way is
+    known."""
     if is_plain(module):
         return plain_matrix(module)
     weight: Any = getattr(module, "weight", None)

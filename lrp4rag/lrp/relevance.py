@@ -87,13 +87,14 @@ class Relevance:
         also where a bit of it has changed."""
         record, arrays = read_tensors(place_at(path), KIND, None, name)
         try:
-            given: dict[str, Any] = {key: record[key] for key in DESCRIPTION}
-            return cls(Encoded.of(record["encoded"]), **given | arrays)
+            description: dict[str, Any] = {key: record[key] for key in DESCRIPTION}
+            return cls(Encoded.of(record["encoded"]), **description | arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a relevance file: {error}", path=path) from error
 
     def to_captum(self) -> LLMAttributionResult:
-        """captum's result type: needs `matrix`, or else `prompt` (its sequence attribution is t R_prompt)."""
+        """Convert to captum's result type: needs `matrix`, or else `prompt` (its sequence attribution is t
+        R_prompt)."""
         from captum.attr import LLMAttributionResult
 
         if self.matrix is not None:

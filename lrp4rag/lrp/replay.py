@@ -33,7 +33,7 @@ class Tokens(Protocol):
 
 
 def lengths_of(tokens: Tokens) -> tuple[int, int]:
-    """n and t; raises `LRP4RAGError` where there is nothing to attribute to, or to explain."""
+    """Return n and t; raises `LRP4RAGError` where there is nothing to attribute to, or to explain."""
     n, t = len(tokens.prompt_ids), len(tokens.response_ids)
     if not n or not t:
         raise LRP4RAGError(f"the {'response' if n else 'prompt'} has no tokens")
@@ -61,7 +61,7 @@ class FinalState:
     scale: Tensor  # T, B
 
     def at(self, example: int, positions: slice) -> tuple[Tensor, Tensor]:
-        """Primal (t, d), and scaled tangents (T, t, d), of one example."""
+        """Return primal (t, d), and scaled tangents (T, t, d), of one example."""
         return self.primal[example, positions], self.tangents[:, example, positions]
 
 
@@ -82,7 +82,7 @@ class Tape:
         if not layer:
             return self.embeddings
         assert self.inputs is not None
-        return self.inputs[layer].whole()[0][0]
+        return self.inputs[layer].joined()[0][0]
 
 
 class Replayer:
@@ -105,13 +105,14 @@ class Replayer:
         self.explained: Explained | None = None
 
     def embed_all(self, tokens: Tokens) -> Tensor:
-        """Embeddings (N, d) of prompt and response, without the last token: it predicts nothing explained."""
+        """Return embeddings (N, d) of prompt and response, without the last token: it predicts nothing
+        explained."""
         return self.embed((*tokens.prompt_ids, *tokens.response_ids[:-1]))
 
     def embed(self, ids: Sequence[int]) -> Tensor:
-        """Embeddings (tokens, d)."""
-        given = torch.tensor(ids, device=input_device(self.model), dtype=torch.long)
-        embeddings: Tensor = self.model.get_input_embeddings()(given)
+        """Return embeddings (tokens, d)."""
+        tokens = torch.tensor(ids, device=input_device(self.model), dtype=torch.long)
+        embeddings: Tensor = self.model.get_input_embeddings()(tokens)
         return embeddings
 
     def run(
@@ -144,10 +145,10 @@ class Replayer:
             self.stack.observer = observer
             if observer is not None:
                 observer.start(scale)
-            for part, columns in zip(embeddings.split(step, 1), scaled.split(step, 2), strict=True):
+            for chunk, columns in zip(embeddings.split(step, 1), scaled.split(step, 2), strict=True):
                 self.stack.source = partial(_tangents, columns)
-                given = cache_option(self.body.forward, cache)
-                self.body(inputs_embeds=part, use_cache=cache is not None, **given)
+                options = cache_option(self.body.forward, cache)
+                self.body(inputs_embeds=chunk, use_cache=cache is not None, **options)
                 assert self.stack.final is not None
                 states.append(self.stack.final)
             self.stack.require_finite(len(self.blocks), embeddings.dtype)
@@ -155,13 +156,13 @@ class Replayer:
             self.stack.reset()
         primal, tangents = states[0]
         if len(states) > 1:
-            primal, tangents = (torch.cat(parts, -2) for parts in zip(*states, strict=True))
+            primal, tangents = (torch.cat(chunks, -2) for chunks in zip(*states, strict=True))
         return FinalState(primal, tangents, scale.to(accumulate(primal)))
 
     def record(
         self, tokens: Tokens, weights: Tensor, sizes: Sizes, *, layer: int = 0
     ) -> tuple[FinalState, Tape]:
-        """`run` for the tokens of one example with tangents (T, N), and its tape."""
+        """Run over the tokens of one example with tangents (T, N), and return its tape too."""
         embeddings = self.embed_all(tokens)
         keep_rules = sizes.tape == "rules"
         layers = {k: LayerTape() for k in range(len(self.blocks))} if keep_rules else {}
@@ -169,15 +170,15 @@ class Replayer:
         norms: list[NormRule] = []
         self.stack.tapes, self.stack.inputs, self.stack.keep_final = layers, inputs, norms.append
         # Rules must cover all positions at once; inputs are put together again.
-        whole = replace(sizes, positions=None) if keep_rules else sizes
-        state = self.run(embeddings[None], weights[:, None], whole, layer=layer)
+        sizes = replace(sizes, positions=None) if keep_rules else sizes
+        state = self.run(embeddings[None], weights[:, None], sizes, layer=layer)
         positions = slice(len(tokens.prompt_ids) - 1, None)
         explained = self.explain(state, 0, positions, tokens.response_ids)
         norm, final = NormRule.joined(norms), state.primal[0, positions].clone()  # no view of the tangents
         return state, Tape(tokens, embeddings, explained, norm, layers, inputs, final)
 
     def explain(self, state: FinalState, example: int, positions: slice, ids: Sequence[int]) -> Explained:
-        """What the target explains at `positions` of an example of a replay."""
+        """Explain what the target names at `positions` of an example of a replay."""
         primal = state.primal[example, positions]
         self.explained = self.readout.explain(primal, torch.tensor(ids, device=primal.device), self.target)
         if not torch.isfinite(self.explained.logits).all():
@@ -188,7 +189,7 @@ class Replayer:
         """Return the rules of layer k: recorded, or computed again from the layer's input."""
         if tape.inputs is None:
             return tape.layers[k]
-        hidden, rotary = tape.inputs[k].whole()
+        hidden, rotary = tape.inputs[k].joined()
         rules = LayerTape()
         try:
             self.stack.tapes, self.stack.block = {k: rules}, queries
@@ -205,12 +206,12 @@ _ROPE_BY_LENGTH = {"dynamic", "longrope"}
 def _rope_types(config: Any) -> list[str]:
     parameters = getattr(config, "rope_parameters", None) or {}
     # Gemma 3 has one set for each type of layer.
-    sets = [one for one in parameters.values() if isinstance(one, dict)] or [parameters]
-    return [str(one.get("rope_type", "default")) for one in sets]
+    sets = [each for each in parameters.values() if isinstance(each, dict)] or [parameters]
+    return [str(each.get("rope_type", "default")) for each in sets]
 
 
 def _tangents(weights: Tensor, hidden: Tensor) -> Tensor:
-    """(T, B, n, d), for weights (T, B, n) and hidden states (B, n, d)."""
+    """Return (T, B, n, d), for weights (T, B, n) and hidden states (B, n, d)."""
     return weights[..., None].to(hidden.device) * hidden
 
 

@@ -25,13 +25,13 @@ Watch = Callable[[slice, slice, Tensor], None]
 
 
 def runs(composites: Sequence[Composite]) -> list[tuple[Composite, slice]]:
-    """Neighbouring tangents of one composite, together."""
+    """Return neighbouring tangents of one composite, together."""
     ends = [k + 1 for k in range(len(composites)) if composites[k : k + 1] != composites[k + 1 : k + 2]]
     return [(composites[start], slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def accumulate(x: Tensor) -> Tensor:
-    """`x` in at least float32: means, exponentials and sums are not taken in half precision."""
+    """Return `x` in at least float32: means, exponentials and sums are not taken in half precision."""
     return x if x.dtype == torch.float64 else x.float()
 
 
@@ -64,7 +64,7 @@ class NormRule:
         return self._weighted(scaled, dx.dtype)
 
     def _factor(self, dtype: torch.dtype) -> Tensor:
-        """What the frozen norm multiplies by: one product for each of many tangents."""
+        """Return what the frozen norm multiplies by: one product for each of many tangents."""
         return (accumulate(self.weight) * self.inverse_rms).to(dtype)
 
     def _weighted(self, scaled: Tensor, dtype: torch.dtype) -> Tensor:
@@ -73,24 +73,24 @@ class NormRule:
         return scaled.to(dtype).mul_(self.weight)
 
     @classmethod
-    def joined(cls, parts: list[NormRule]) -> NormRule:
+    def joined(cls, rules: list[NormRule]) -> NormRule:
         """Return the rule of all positions, from those of consecutive chunks of them."""
-        if len(parts) == 1:
-            return parts[0]
-        directions = [part.direction for part in parts if part.direction is not None]
+        if len(rules) == 1:
+            return rules[0]
+        directions = [rule.direction for rule in rules if rule.direction is not None]
         return cls(
-            parts[0].weight,
-            torch.cat([part.inverse_rms for part in parts], 1),
+            rules[0].weight,
+            torch.cat([rule.inverse_rms for rule in rules], 1),
             torch.cat(directions, 1) if directions else None,
         )
 
     def heads_second(self) -> NormRule:
-        """The same rule for tensors laid out (B, n, heads, e) rather than (B, heads, n, e)."""
+        """Return the same rule for tensors laid out (B, n, heads, e) rather than (B, heads, n, e)."""
         direction = None if self.direction is None else self.direction.transpose(1, 2)
         return NormRule(self.weight, self.inverse_rms.transpose(1, 2), direction)
 
     def pull(self, c: Tensor, add: Tensor | None = None) -> Tensor:
-        """Cotangents of x, with `add` added to them: those that reach x past the norm."""
+        """Return cotangents of x, with `add` added to them: those that reach x past the norm."""
         n = c.shape[1]
         if self.direction is None:
             factor = self._factor(c.dtype)[:, :n]
@@ -123,13 +123,13 @@ class GateRule:
         return cls(slope * up, activated, product)
 
     def push(self, dgate: Tensor, dup: Tensor) -> Tensor:
-        """Tangents of y, written over `dgate`: on a CPU, new memory costs as much as the product."""
+        """Return tangents of y, written over `dgate`: on a CPU, new memory costs as much as the product."""
         if self.for_gate is None:
             return torch.mul(self.for_up, dup, out=dgate)
         return dgate.mul_(self.for_gate).addcmul_(self.for_up, dup)
 
     def pull(self, c: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Cotangents of the gate and, written over `c`, of the up-projection."""
+        """Return cotangents of the gate and, written over `c`, of the up-projection."""
         n = c.shape[-2]
         dgate = None if self.for_gate is None else self.for_gate[:, :n] * c
         return dgate, c.mul_(self.for_up[:, :n])
@@ -161,7 +161,7 @@ class AttentionRule:
     def primal_and_push(
         self, dq: Tensor, dk: Tensor, dv: Tensor, composites: Sequence[Composite] | None = None
     ) -> Tensor:
-        """Output and T tangents (1 + T, B, kv, group, n, e); `composites` has one for each tangent."""
+        """Return output and T tangents (1 + T, B, kv, group, n, e); `composites` has one for each tangent."""
         batch, kv, group, n, e = self.q.shape
         tangents = dq.shape[0]
         each = composites or [self.composite] * tangents
@@ -192,16 +192,19 @@ class AttentionRule:
                 out[1 + t, :, :, :, rows] = tangent.reshape(batch, kv, group, size, e)
         return out
 
-    def _push_last(self, dq: Tensor, dk: Tensor, dv: Tensor, parts: list[tuple[Composite, slice]]) -> Tensor:
-        """The same for a single query, where a copy of the keys and values costs more than the products."""
+    def _push_last(
+        self, dq: Tensor, dk: Tensor, dv: Tensor, together: list[tuple[Composite, slice]]
+    ) -> Tensor:
+        """Do the same for a single query, where a copy of the keys and values costs more than the
+        products."""
         _, keys, p, gain = next(self._blocks(1))
-        k, v, dk, dv = (part[..., keys, :] for part in (self.k, self.v, dk, dv))
+        k, v, dk, dv = (tensor[..., keys, :] for tensor in (self.k, self.v, dk, dv))
         primal = p @ v  # B, kv, group, e
         out = self.q.new_empty((1 + len(dq), *primal.shape))
         out[0] = primal
         if len(dq):
             torch.matmul(p, dv, out=out[1:])
-        for composite, which in parts:
+        for composite, which in together:
             tangents, share = out[1:][which], composite.share
             if composite.softmax == "jacobian":
                 queries = dq[which].squeeze(-2).permute(1, 2, 0, 3, 4).flatten(2, 3)  # B, kv, T * group, e
@@ -218,7 +221,7 @@ class AttentionRule:
         return out.unsqueeze(-2)
 
     def pull(self, c: Tensor, out: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor]:
-        """Cotangents of q, k and v for cotangents `c` (C, kv, group, n, e) of the output `out`.
+        """Return cotangents of q, k and v for cotangents `c` (C, kv, group, n, e) of the output `out`.
 
         One example (B = 1). n may be cut short: positions after it are not reached.
         """
@@ -250,7 +253,7 @@ class AttentionRule:
         return cq, ck, cv.view(kv, count, e, n).permute(1, 0, 3, 2)
 
     def _blocks(self, n: int) -> Iterator[tuple[slice, slice, Tensor, Tensor]]:
-        """Query rows, the keys they see, probabilities p and p times the cap's factor.
+        """Yield query rows, the keys they see, probabilities p and p times the cap's factor.
 
         The last two are (B, kv, group * rows, keys); blocks of keys that no row sees are skipped.
         """
@@ -288,5 +291,5 @@ class AttentionRule:
             scores[..., -size:].masked_fill_(future, -torch.inf)
         if self.window is not None and position + size > self.window:
             queries = torch.arange(position, position + size, device=scores.device)[:, None]
-            gone = torch.arange(keys.start, keys.stop, device=scores.device) <= queries - self.window
-            scores.masked_fill_(gone, -torch.inf)
+            left = torch.arange(keys.start, keys.stop, device=scores.device) <= queries - self.window
+            scores.masked_fill_(left, -torch.inf)

@@ -41,8 +41,8 @@ class LayerInput:
     hidden: list[Tensor] = field(default_factory=list)  # chunks of positions, each 1, n, d
     rotary: list[Rotary] = field(default_factory=list)
 
-    def whole(self) -> tuple[Tensor, Rotary]:
-        cos, sin = (torch.cat(parts, dim=1) for parts in zip(*self.rotary, strict=True))
+    def joined(self) -> tuple[Tensor, Rotary]:
+        cos, sin = (torch.cat(chunks, dim=1) for chunks in zip(*self.rotary, strict=True))
         return torch.cat(self.hidden, dim=1), (cos, sin)
 
 
@@ -50,13 +50,14 @@ class Observer(Protocol):
     """Sees the layers of one replay as they are computed."""
 
     def start(self, scale: Tensor) -> None:
-        """Before the first layer, and again where a replay is repeated. `scale` (T, B) is the tangents'."""
+        """See the start before the first layer, and again where a replay is repeated. `scale` (T, B) is the
+        tangents'."""
 
     def layer(self, k: int, primal: Tensor, tangents: Tensor) -> None:
-        """After decoder layer k: (B, n, d) and (T, B, n, d), for a chunk of positions."""
+        """See the states after decoder layer k: (B, n, d) and (T, B, n, d), for a chunk of positions."""
 
     def attention(self, k: int, rows: slice, keys: slice, p: Tensor) -> None:
-        """Probabilities (B, kv, group, rows, keys) of a block of queries of layer k."""
+        """See the probabilities (B, kv, group, rows, keys) of a block of queries of layer k."""
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Stack:
     sums: list[Tensor] = field(default_factory=list)  # of each layer's output, or it, to find NaN and Inf
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Primal rows (B, ...) and tangents (T, B, ...); T is 0 where all rows are primal."""
+        """Return primal rows (B, ...) and tangents (T, B, ...); T is 0 where all rows are primal."""
         rows = self.rows or len(x)
         return x[:rows], x[rows:].view(len(x) // rows - 1, rows, *x.shape[1:])
 
@@ -91,10 +92,10 @@ class Stack:
     def require_finite(self, layers: int, dtype: torch.dtype) -> None:
         """Raise `RelevanceError` naming the first layer whose output held NaN or Inf."""
         # What is not finite stays so in the residual stream: the last layer tells, with one wait for a GPU.
-        if all(torch.stack([one.sum() for one in self.sums[layers - 1 :: layers]]).isfinite().tolist()):
+        if all(torch.stack([total.sum() for total in self.sums[layers - 1 :: layers]]).isfinite().tolist()):
             return
-        for k, one in enumerate(self.sums):
-            if not torch.isfinite(one.sum()):
+        for k, total in enumerate(self.sums):
+            if not torch.isfinite(total.sum()):
                 raise_not_finite("push", k % layers, dtype)
 
 

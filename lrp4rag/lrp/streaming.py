@@ -54,7 +54,7 @@ class Sampling:
     seed: int | None = None
 
     def processors(self) -> LogitsProcessorList:
-        """Hugging Face's own, in its order; raises `InputError` for values out of range."""
+        """Return Hugging Face's own processors, in its order; raises `InputError` for values out of range."""
         finite = math.isfinite(self.temperature) and self.temperature >= 0
         if not finite or not 0 < self.top_p <= 1 or self.top_k < 0:
             raise InputError("temperature and top-k must be 0 or more, and top-p above 0 and at most 1")
@@ -105,7 +105,7 @@ def stream(
             scores = flow.readout.capped(head(hidden).float())
             if not torch.isfinite(scores).all():
                 raise RelevanceError("the reader's logits hold NaN or Inf")
-            ids = torch.tensor([[*prompt_ids, *(one.id for one in tokens)]], device=scores.device)
+            ids = torch.tensor([[*prompt_ids, *(generated.id for generated in tokens)]], device=scores.device)
             token = draw(processors(ids, scores))  # type: ignore[arg-type]
             if token in ends:
                 return
@@ -143,7 +143,7 @@ class Recording(StoppingCriteria):
         return np.stack(self._logits, axis=-1)
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
-        """Called by `generate` once a token of each sequence has been chosen."""
+        """Record a step: `generate` calls this once a token of each sequence has been chosen."""
         stack, token = self._flow.replayer.stack, input_ids[:, -1]
         if stack.source != self.source or stack.final is None:
             raise LRP4RAGError(
@@ -155,7 +155,7 @@ class Recording(StoppingCriteria):
             raise LRP4RAGError("a recording is of one generate; make another one for the next")
         stack.require_finite(len(self._flow.replayer.blocks), stack.final[0].dtype)
         stack.sums.clear()
-        primal, tangents = (part[..., -1, :] for part in stack.final)
+        primal, tangents = (states[..., -1, :] for states in stack.final)
         token = token.to(primal.device)
         if len(primal) != len(token):
             raise LRP4RAGError("relevance cannot be recorded of several beams; use greedy search or sampling")
@@ -197,7 +197,7 @@ def recording(
     stop: Callable[[Array], bool] | None = None,
     stop_ids: Sequence[int] | None = None,
 ) -> Iterator[Recording]:
-    """Relevance while Hugging Face's `generate` runs once, greedy or sampling (no beams).
+    """Record relevance while Hugging Face's `generate` runs once, greedy or sampling (no beams).
 
     `weights` are the tangents' weights of the prompt's tokens as `generate` gets them, (T, n), or (T, B, n)
     where prompts differ (0 on padding). `stop` sees the relevance so far, (T, B, tokens), and may end it.

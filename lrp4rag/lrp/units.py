@@ -49,7 +49,7 @@ def response_units(encoded: Encoded, granularity: Granularity) -> list[Unit]:
 
 
 def members(units: Sequence[Unit], tokens: int) -> NDArray[np.float64]:
-    """(units, tokens): 1 where a unit has a token, and 0 elsewhere."""
+    """Return (units, tokens): 1 where a unit has a token, and 0 elsewhere."""
     matrix = np.zeros((len(units), tokens))
     for k, unit in enumerate(units):
         matrix[k, list(unit.tokens)] = 1
@@ -57,7 +57,7 @@ def members(units: Sequence[Unit], tokens: int) -> NDArray[np.float64]:
 
 
 def grouped(values: Array, units: Sequence[Unit], axis: int = -1) -> Array:
-    """Relevance of units, in logits: sums of `values` over each unit's tokens along `axis`."""
+    """Return relevance of units, in logits: sums of `values` over each unit's tokens along `axis`."""
     moved = np.moveaxis(np.asarray(values), axis, -1)
     count = sum(len(unit.tokens) for unit in units)
     if count != moved.shape[-1]:
@@ -93,7 +93,7 @@ def between(
     prompt: Granularity = "passage",
     layer: int = 0,
 ) -> UnitRelevance:
-    """Relevance between the response's and the prompt's units.
+    """Return relevance between the response's and the prompt's units.
 
     It costs a tangent for each of the prompt's units, or a cotangent for each of the response's where these
     are fewer and the model, not being quantised, can be pulled through.
@@ -152,7 +152,7 @@ def _units(text: str, offsets: Offsets, granularity: Granularity) -> list[Unit]:
 
 
 def _owners(offsets: Offsets, spans: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """For each token the span that it shares most characters with; without any, the one before it."""
+    """Return for each token the span that it shares most characters with; without any, the one before it."""
     owners, k = np.zeros(len(offsets), dtype=np.int64), 0
     for i, (start, end) in enumerate(offsets):
         while k + 1 < len(spans) and spans[k][1] <= start:

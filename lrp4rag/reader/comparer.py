@@ -138,22 +138,22 @@ class EntailmentModel(ABC):
 
     def __call__(self, pairs: Sequence[Pair], source: str | None = None) -> list[Entailment]:
         """Read pairs; by the networks that did not learn from their `source`, if it is given."""
-        asked = self._asked(source)
+        networks = self._networks_for(source)
         with lock_of(self):
-            new = [pair for pair in dict.fromkeys(pairs) if (pair, asked) not in self._read]
-            fresh = dict(zip(new, self._entailments(new, asked), strict=True))
-            found = [fresh[pair] if pair in fresh else self._read[pair, asked] for pair in pairs]
-            self._read |= {(pair, asked): entailment for pair, entailment in fresh.items()}
+            new = [pair for pair in dict.fromkeys(pairs) if (pair, networks) not in self._read]
+            fresh = dict(zip(new, self._entailments(new, networks), strict=True))
+            entailments = [fresh[pair] if pair in fresh else self._read[pair, networks] for pair in pairs]
+            self._read |= {(pair, networks): entailment for pair, entailment in fresh.items()}
             while len(self._read) > KEPT:
                 del self._read[next(iter(self._read))]
-        return found
+        return entailments
 
     def forget(self) -> None:
         """Forget the pairs that were read."""
         with lock_of(self):
             self._read.clear()
 
-    def _asked(self, source: str | None) -> tuple[int, ...]:
+    def _networks_for(self, source: str | None) -> tuple[int, ...]:
         """Return the numbers of the networks that may read pairs of a source."""
         return ()
 
@@ -162,24 +162,24 @@ class EntailmentModel(ABC):
         """Cut a pair into tokens."""
 
     @abstractmethod
-    def _entail(self, pairs: Sequence[EncodedPair], asked: tuple[int, ...]) -> list[Entailment]:
+    def _entail(self, pairs: Sequence[EncodedPair], networks: tuple[int, ...]) -> list[Entailment]:
         """Read a batch by some of the networks."""
 
-    def _entailments(self, pairs: Sequence[Pair], asked: tuple[int, ...]) -> list[Entailment]:
+    def _entailments(self, pairs: Sequence[Pair], networks: tuple[int, ...]) -> list[Entailment]:
         readable = [_encodable(pair) for pair in pairs]
         pieces = [(number, *piece) for number, pair in enumerate(readable) for piece in _pieces(pair)]
         encoded = [self._encode(piece) for _, _, piece in pieces]
         order = sorted(range(len(pieces)), key=lambda number: len(encoded[number].ids))
-        found = dict[int, Entailment]()
+        by_piece = dict[int, Entailment]()
         for first in range(0, len(order), BATCH):
             numbers = order[first : first + BATCH]
-            read = self._entail([encoded[number] for number in numbers], asked)
-            for number, entailment in zip(numbers, read, strict=True):
-                found[number] = replace(entailment, spans=entailment.spans + pieces[number][1])
-        parts: list[list[Entailment]] = [[] for _ in pairs]
+            entailments = self._entail([encoded[number] for number in numbers], networks)
+            for number, entailment in zip(numbers, entailments, strict=True):
+                by_piece[number] = replace(entailment, spans=entailment.spans + pieces[number][1])
+        by_pair: list[list[Entailment]] = [[] for _ in pairs]
         for number, (pair, _, _) in enumerate(pieces):
-            parts[pair].append(found[number])
-        return [_joined(some) for some in parts]
+            by_pair[pair].append(by_piece[number])
+        return [_joined(of_pair) for of_pair in by_pair]
 
 
 class Comparer(EntailmentModel):
@@ -213,26 +213,27 @@ class Comparer(EntailmentModel):
             raise InputError("it learned with another encoder", path=path)
         networks = [first, *(deepcopy(first) for _ in range(int(record["networks"]) - 1))]
         for number, network in enumerate(networks):
-            place = f"{number}/"
-            own = {name[len(place) :]: array for name, array in arrays.items() if name.startswith(place)}
-            _restore(network, own, path)
+            prefix = f"{number}/"
+            learned = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
+            _restore(network, learned, path)
             network.encoder.embeddings = first.encoder.embeddings  # one copy in memory
             network.encoder.to(dtype)
             network.eval().requires_grad_(False)
         return cls(networks, tokenizer, record["learned"], record["seen"], str(record["digest"]))
 
-    def _asked(self, source: str | None) -> tuple[int, ...]:
+    def _networks_for(self, source: str | None) -> tuple[int, ...]:
         return tuple(k for k in range(len(self.networks)) if self._learned.get(source or "") != k)
 
     def _encode(self, pair: Pair) -> EncodedPair:
         return encode_pair(self.tokenizer, pair)
 
-    def _entail(self, pairs: Sequence[EncodedPair], asked: tuple[int, ...]) -> list[Entailment]:
+    def _entail(self, pairs: Sequence[EncodedPair], networks: tuple[int, ...]) -> list[Entailment]:
         batch = batch_of(pairs)
         with torch.inference_mode():
-            outputs = [self.networks[k](batch) for k in asked]
-        classes = torch.stack([torch.log_softmax(one, -1) for one, _ in outputs]).mean(0)
-        classes, words = torch.log_softmax(classes, -1), torch.stack([one for _, one in outputs]).mean(0)
+            outputs = [self.networks[k](batch) for k in networks]
+        classes = torch.stack([torch.log_softmax(logits, -1) for logits, _ in outputs]).mean(0)
+        classes = torch.log_softmax(classes, -1)
+        words = torch.stack([faults for _, faults in outputs]).mean(0)
         return [
             Entailment(classes[row].numpy(), pair.spans, words[row].numpy()[pair.tokens])
             for row, pair in enumerate(pairs)
@@ -258,8 +259,9 @@ def _joined(pieces: Sequence[Entailment]) -> Entailment:
     """Return what is made of a claim by its pieces: the classes of the one that is supported least."""
     if len(pieces) == 1:
         return pieces[0]
-    worst = max(pieces, key=lambda one: one.unsupported)
-    spans, words = (np.concatenate(some) for some in zip(*((p.spans, p.words) for p in pieces), strict=True))
+    worst = max(pieces, key=lambda piece: piece.unsupported)
+    spans = np.concatenate([piece.spans for piece in pieces])
+    words = np.concatenate([piece.words for piece in pieces])
     return Entailment(worst.classes, spans, words)
 
 
@@ -289,15 +291,15 @@ def encode_pair(tokenizer: Any, pair: Pair) -> EncodedPair:
     long = len(tokenizer(lead + pair.claim)["input_ids"]) >= LONGEST - ROOM
     if long:
         lead, premise = lead[-LEAD:], premise[:SHORT]
-    found = tokenizer(
+    encoding = tokenizer(
         premise,
         lead + pair.claim,
         truncation="longest_first" if long else "only_first",
         max_length=LONGEST,
         return_offsets_mapping=True,
     )
-    ids, types = found["input_ids"], np.array(found["token_type_ids"])
-    offsets = np.array(found["offset_mapping"], dtype=np.intp)
+    ids, types = encoding["input_ids"], np.array(encoding["token_type_ids"])
+    offsets = np.array(encoding["offset_mapping"], dtype=np.intp)
     real = offsets[:, 1] > offsets[:, 0]
     of_claim, of_premise = (types == 1) & real & (offsets[:, 0] >= len(lead)), (types == 0) & real
     unknown = tokenizer.unk_token_id
@@ -308,25 +310,25 @@ def encode_pair(tokenizer: Any, pair: Pair) -> EncodedPair:
 
 
 def _matches(
-    ids: Sequence[int], own: NDArray[np.bool_], other: NDArray[np.bool_], first: int, unknown: int
+    ids: Sequence[int], text: NDArray[np.bool_], opposite: NDArray[np.bool_], first: int, unknown: int
 ) -> NDArray[np.intp]:
-    """Return, of each token of one text, `first` and how little of it the other has; 0 elsewhere."""
-    other = other & (np.array(ids) != unknown)  # two unknown words are not one
-    there = {one for one, inside in zip(ids, other, strict=True) if inside}
-    pairs = {pair for pair, inside in zip(pairwise(ids), other[:-1] & other[1:], strict=True) if inside}
-    found = np.zeros(len(ids), dtype=np.intp)
-    for k in map(int, np.flatnonzero(own)):
+    """Return, of each token of a text, `first` and how little of it the opposite one has; 0 elsewhere."""
+    opposite = opposite & (np.array(ids) != unknown)  # two unknown words are not one
+    tokens = {token for token, inside in zip(ids, opposite, strict=True) if inside}
+    pairs = {pair for pair, inside in zip(pairwise(ids), opposite[:-1] & opposite[1:], strict=True) if inside}
+    matches = np.zeros(len(ids), dtype=np.intp)
+    for k in map(int, np.flatnonzero(text)):
         beside = (tuple(ids[j : j + 2]) for j in (k - 1, k) if 0 <= j < len(ids) - 1)
-        found[k] = first + (0 if any(pair in pairs for pair in beside) else 1 if ids[k] in there else 2)
-    return found
+        matches[k] = first + (0 if any(pair in pairs for pair in beside) else 1 if ids[k] in tokens else 2)
+    return matches
 
 
 def batch_of(pairs: Sequence[EncodedPair]) -> Tensor:
     """Return ids, types, matches and what is no padding, (4, B, T)."""
     batch = torch.zeros((4, len(pairs), max(len(pair.ids) for pair in pairs)), dtype=torch.long)
     for row, pair in enumerate(pairs):
-        own = [pair.ids, pair.types, pair.matches, [1] * len(pair.ids)]
-        batch[:, row, : len(pair.ids)] = torch.tensor(own)
+        rows = [pair.ids, pair.types, pair.matches, [1] * len(pair.ids)]
+        batch[:, row, : len(pair.ids)] = torch.tensor(rows)
     return batch
 
 
@@ -357,8 +359,8 @@ def encoder_folder() -> Path:
 
 def embeddings_hash(network: Network) -> str:
     """Hash the embeddings, which a network does not learn; in 16 bits, to which they may have been cut."""
-    parts = network.encoder.embeddings.named_parameters()
-    cut = (part.detach().bfloat16().view(torch.int16).numpy().tobytes() for _, part in sorted(parts))
+    embeddings = sorted(network.encoder.embeddings.named_parameters())
+    cut = (table.detach().bfloat16().view(torch.int16).numpy().tobytes() for _, table in embeddings)
     return hash_of(b"".join(cut))
 
 

@@ -88,12 +88,12 @@ class Encoded:
     def of(cls, record: Mapping[str, Any]) -> Encoded:
         """Build it from JSON of its fields; raises `KeyError`, `TypeError` or `ValueError` for anything
         else."""
-        given = dict(record)
-        for part in ("prompt_offsets", "response_offsets", "spans"):
-            given[part] = tuple((start, end) for start, end in given.get(part, ()))
-        for part in ("prompt_ids", "response_ids", "segments", "segment_names"):
-            given[part] = tuple(given[part])
-        return cls(**given)
+        fields = dict(record)
+        for name in ("prompt_offsets", "response_offsets", "spans"):
+            fields[name] = tuple((start, end) for start, end in fields.get(name, ()))
+        for name in ("prompt_ids", "response_ids", "segments", "segment_names"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields)
 
 
 def encode(
@@ -157,9 +157,9 @@ class WindowError(InputError):
     """Prompt and response exceed the reader's window."""
 
 
-def require_truncation(given: object) -> None:
+def require_truncation(truncation: object) -> None:
     """Raise `InputError` for an unknown truncation."""
-    if given not in get_args(Truncation):
+    if truncation not in get_args(Truncation):
         raise InputError(f"choose from {', '.join(get_args(Truncation))}", field="truncation")
 
 
@@ -237,10 +237,10 @@ def _chat_frame(tokenizer: Any, prompt: str) -> tuple[str, str, str]:
             ) from error
         return text
 
-    before, found, after = rendered(_PLACEHOLDER).partition(_PLACEHOLDER)
+    before, placeholder, after = rendered(_PLACEHOLDER).partition(_PLACEHOLDER)
     actual = rendered(prompt)
     for content in (prompt, prompt.strip()):
-        if found and actual == before + content + after:
+        if placeholder and actual == before + content + after:
             return before, content, after
     raise InputError(
         "this reader's chat template rewrites the prompt, so its tokens cannot be traced back; "
@@ -301,14 +301,14 @@ def _segments(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int
     ordered = sorted((start, end, segment) for segment, (start, end) in enumerate(spans) if segment)
     starts, stops = ([span[k] for span in ordered] for k in (0, 1))
 
-    def one(start: int, end: int) -> int:
+    def segment_of(start: int, end: int) -> int:
         # Only those of its characters: there can be thousands of passages.
         near = ordered[bisect_right(stops, start) : bisect_left(starts, end)]
         shared = ((min(end, stop) - max(start, begin), segment) for begin, stop, segment in near)
         overlap, segment = max(shared, default=(0, 0))
         return segment if overlap > 0 else 0
 
-    return tuple(one(start, end) for start, end in offsets)
+    return tuple(segment_of(start, end) for start, end in offsets)
 
 
 def fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded:
@@ -324,17 +324,17 @@ def fit(encoded: Encoded, window: int | None, truncation: Truncation) -> Encoded
     droppable = [i for i in range(n) if encoded.segments[i] >= FIRST_PASSAGE]
     if len(droppable) <= excess:
         raise WindowError(f"{lengths}, even without the passages")
-    gone = set(droppable[-excess:])
-    kept = [i for i in range(n) if i not in gone]
+    removed = set(droppable[-excess:])
+    rest = [i for i in range(n) if i not in removed]
     spans = list(encoded.spans)
-    for i in sorted(gone, reverse=True):
+    for i in sorted(removed, reverse=True):
         segment, (start, end) = encoded.segments[i], spans[encoded.segments[i]]
         spans[segment] = (start, max(min(end, encoded.prompt_offsets[i][0]), start))
     return replace(
         encoded,
-        prompt_ids=tuple(encoded.prompt_ids[i] for i in kept),
-        prompt_offsets=tuple(encoded.prompt_offsets[i] for i in kept),
-        segments=tuple(encoded.segments[i] for i in kept),
+        prompt_ids=tuple(encoded.prompt_ids[i] for i in rest),
+        prompt_offsets=tuple(encoded.prompt_offsets[i] for i in rest),
+        segments=tuple(encoded.segments[i] for i in rest),
         dropped=excess,
         spans=tuple(spans),
     )

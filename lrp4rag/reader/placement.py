@@ -29,11 +29,11 @@ _HOOK = "_hf_hook"
 
 def is_away(module: Any) -> bool:
     """Say whether a layer's weights are offloaded now."""
-    return any(one.is_meta for one in module.parameters(recurse=False))
+    return any(parameter.is_meta for parameter in module.parameters(recurse=False))
 
 
 def forward_name(module: Any) -> str:
-    """The attribute of the instance that computes; a hook around it stays where it is."""
+    """Return the attribute of the instance that computes; a hook around it stays where it is."""
     return "_old_forward" if _HOOK in module.__dict__ else "forward"
 
 
@@ -54,13 +54,13 @@ def present(module: Any) -> Iterator[None]:
 def weight_of(module: Any, name: str = "weight") -> Any:
     """Return a weight of a layer, loaded if it is offloaded; raises `LRP4RAGError` if nothing can load it."""
     with present(module):
-        found = getattr(module, name)
-    if isinstance(found, Tensor) and found.is_meta:
+        weight = getattr(module, name)
+    if isinstance(weight, Tensor) and weight.is_meta:
         raise LRP4RAGError(
             f"the weights of a {type(module).__name__} are on no device, and nothing loads them; load the "
             "model by load_reader(..., device='auto'), or with its weights in memory"
         )
-    return found
+    return weight
 
 
 def device_of(module: Any) -> torch.device:
@@ -69,9 +69,9 @@ def device_of(module: Any) -> torch.device:
     if device.type != "meta":
         return device
     hook = module.__dict__.get(_HOOK)
-    for one in getattr(hook, "hooks", [hook]):
-        if (found := getattr(one, "execution_device", None)) is not None:
-            return torch.device(found)
+    for member in getattr(hook, "hooks", [hook]):
+        if (place := getattr(member, "execution_device", None)) is not None:
+            return torch.device(place)
     return device
 
 
@@ -82,14 +82,15 @@ def input_device(model: Any) -> torch.device:
 
 def devices_of(model: Any) -> set[torch.device]:
     """Return the devices on which the model's layers compute."""
-    return {device_of(one) for one in model.modules() if isinstance(getattr(one, "weight", None), Tensor)}
+    modules = (module for module in model.modules() if isinstance(getattr(module, "weight", None), Tensor))
+    return set(map(device_of, modules))
 
 
 def visiting_bytes(model: Any) -> int:
     """Return the bytes that a pass loads at a time of offloaded layers: twice the largest layer, since a pull
     holds the matrices of a gate and of the layer that it gates."""
     away = (module for module in model.modules() if is_away(module))
-    sizes = [sum(one.nbytes for one in module.parameters(recurse=False)) for module in away]
+    sizes = [sum(parameter.nbytes for parameter in module.parameters(recurse=False)) for module in away]
     return 2 * max(sizes, default=0)
 
 
@@ -113,11 +114,11 @@ CACHE, FORMER_CACHE = "cache", "past_key_values"
 
 
 def cache_option(takes: Callable[..., Any], cache: Any) -> dict[str, Any]:
-    """The cache as the keyword argument of `takes`, a model's `forward`; its `generate` takes it by the same
-    name."""
+    """Return the cache as the keyword argument of `takes`, a model's `forward`; its `generate` takes it by
+    the same name."""
     return {CACHE if CACHE in inspect.signature(takes).parameters else FORMER_CACHE: cache}
 
 
-def given_cache(options: Mapping[str, Any]) -> Any:
+def cache_in(options: Mapping[str, Any]) -> Any:
     """Return the cache among keyword arguments, or in a model's output; None if there is none."""
     return options.get(CACHE, options.get(FORMER_CACHE))

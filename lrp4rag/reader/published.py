@@ -225,14 +225,14 @@ class PublishedComparer(EntailmentModel):
         if not tokenizer.is_fast or tokenizer.pad_token_id is None:
             raise InputError(f"the tokenizer of {shown} gives no character offsets, or pads nothing")
         config, place = model.config, absolute_name(name)
-        named = labels or [
+        names = labels or [
             str(config.id2label.get(number, f"LABEL_{number}")) for number in range(config.num_labels)
         ]
         revision = folder.name if folder.parent.name == "snapshots" else ""
         return cls(
             model.to(device).eval(),
             tokenizer,
-            meanings_of(named, config.num_labels),
+            meanings_of(names, config.num_labels),
             Published(Path(name).name if Path(place).is_absolute() else name, revision, weights),
             place=place,
             settings=settings,
@@ -243,7 +243,7 @@ class PublishedComparer(EntailmentModel):
         tokenizer, premise = self.tokenizer, pair.premise[: self._most_characters]
         room = self._longest - tokenizer.num_special_tokens_to_add(pair=True)
         long = len(tokenizer(pair.claim, add_special_tokens=False, verbose=False)["input_ids"]) > room - ROOM
-        found = tokenizer(
+        encoding = tokenizer(
             premise,
             pair.claim,
             truncation="longest_first" if long else "only_first",
@@ -252,14 +252,14 @@ class PublishedComparer(EntailmentModel):
             return_token_type_ids=True,
         )
         rows = self.model.get_input_embeddings().weight.shape[0]
-        if max(found["input_ids"]) >= rows:
+        if max(encoding["input_ids"]) >= rows:
             raise InputError(f"the tokenizer of '{self.published}' gives tokens that its model does not have")
-        offsets = np.array(found["offset_mapping"], dtype=np.intp).reshape(-1, 2)
-        of_claim = np.array([text == 1 for text in found.sequence_ids()]) & (offsets[:, 1] > offsets[:, 0])
+        offsets = np.array(encoding["offset_mapping"], dtype=np.intp).reshape(-1, 2)
+        of_claim = np.array([text == 1 for text in encoding.sequence_ids()]) & (offsets[:, 1] > offsets[:, 0])
         tokens = np.flatnonzero(of_claim)
-        return EncodedPair(found["input_ids"], found["token_type_ids"], [], tokens, offsets[tokens])
+        return EncodedPair(encoding["input_ids"], encoding["token_type_ids"], [], tokens, offsets[tokens])
 
-    def _entail(self, pairs: Sequence[EncodedPair], asked: tuple[int, ...]) -> list[Entailment]:
+    def _entail(self, pairs: Sequence[EncodedPair], networks: tuple[int, ...]) -> list[Entailment]:
         batch = {"input_ids": [pair.ids for pair in pairs]}
         if self._typed:
             batch["token_type_ids"] = [pair.types for pair in pairs]
@@ -270,10 +270,10 @@ class PublishedComparer(EntailmentModel):
             raise RelevanceError(f"no verdict: the comparer '{self.published}' gives NaN or Inf")
         wrong, denied = (array.numpy() for array in self._log_odds(logits))
         if not self.of_tokens:
-            whole = [np.array([[0, max(pair.spans[:, 1], default=1)]]) for pair in pairs]
+            spans_of_claims = [np.array([[0, max(pair.spans[:, 1], default=1)]]) for pair in pairs]
             return [
                 self._entailment(wrong[row], denied[row], spans, wrong[[row]])
-                for row, spans in enumerate(whole)
+                for row, spans in enumerate(spans_of_claims)
             ]
         return [
             self._entailment(
@@ -319,14 +319,14 @@ def meanings_of(names: Sequence[str], outputs: int) -> tuple[Meaning, ...]:
     clean = ["_".join(name.lower().replace("-", " ").replace("_", " ").split()) for name in names]
     if clean == ["label_0"]:
         return ("supported",)
-    for name, known in zip(names, clean, strict=True):
-        if known not in _MEANINGS:
+    for name, meaning in zip(names, clean, strict=True):
+        if meaning not in _MEANINGS:
             words = f"'{one_line(name, 60)}' does not tell what an output means; {how}"
             raise InputError(f"{words} (known are {', '.join(get_args(Meaning))})", field="labels")
-    found = tuple(_MEANINGS[name] for name in clean)
-    if outputs > 1 and ("supported" not in found or set(found) == {"supported"}):
+    meanings = tuple(_MEANINGS[name] for name in clean)
+    if outputs > 1 and ("supported" not in meanings or set(meanings) == {"supported"}):
         raise InputError(f"one output must be of support and another of none; {how}", field="labels")
-    return found
+    return meanings
 
 
 def settings_hash(folder: Path) -> str:
@@ -341,8 +341,8 @@ def _head_of(folder: Path) -> str:
         if path.is_file() and "auto_map" in read_record(path, "a model's configuration"):
             words = "it needs code that comes with its files, and lrp4rag runs none"
             raise InputError(words, path=path, field="auto_map")
-    named = read_record(records[0], "a model's configuration").get("architectures")
-    names: Iterable[Any] = named if isinstance(named, list) else ()
+    architectures = read_record(records[0], "a model's configuration").get("architectures")
+    names: Iterable[Any] = architectures if isinstance(architectures, list) else ()
     for head in _KINDS:
         if any(isinstance(name, str) and name.endswith(head) for name in names):
             return head

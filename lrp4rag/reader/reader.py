@@ -99,8 +99,8 @@ class Reader:
         if example.response is None:
             raise InputError("there is no response to analyse", field="response")
         self._refuse_hopeless(example, truncation)
-        whole = self.whole_prompt(example)
-        return self.with_response(whole, example.response, truncation=truncation)
+        prompt = self.whole_prompt(example)
+        return self.with_response(prompt, example.response, truncation=truncation)
 
     def whole_prompt(self, example: Example) -> Encoded:
         """Encode the example's prompt without a response, at any length: see `with_response`."""
@@ -122,8 +122,8 @@ class Reader:
         require_whole(max_new_tokens, "max_new_tokens", 1)
         require_truncation(truncation)
         self._refuse_hopeless(example, truncation)
-        whole = self.whole_prompt(replace(example, response=None, labels=None))
-        return self.fit_prompt(whole, max_new_tokens=max_new_tokens, truncation=truncation)
+        prompt = self.whole_prompt(replace(example, response=None, labels=None))
+        return self.fit_prompt(prompt, max_new_tokens=max_new_tokens, truncation=truncation)
 
     def fit_prompt(self, prompt: Encoded, *, max_new_tokens: int, truncation: Truncation) -> Encoded:
         """Truncate a whole prompt as `encode_prompt` does."""
@@ -281,18 +281,18 @@ def reader_weights(name: str) -> str:
 def _end_ids(model: Any, name: str) -> list[int] | None:
     """Return the tokens that end a response, from the model's file; raises `InputError` for values that are
     not tokens. A token outside the vocabulary ends nothing."""
-    given = getattr(model.generation_config, "eos_token_id", None)
-    if given is None:
+    value = getattr(model.generation_config, "eos_token_id", None)
+    if value is None:
         return None
-    ids = given if isinstance(given, list) else [given]
-    if not all(type(one) is int for one in ids):
-        raise InputError(f"cannot load reader '{name}': eos_token_id {one_line(str(given), 60)} is no token")
+    ids = value if isinstance(value, list) else [value]
+    if not all(type(id) is int for id in ids):
+        raise InputError(f"cannot load reader '{name}': eos_token_id {one_line(str(value), 60)} is no token")
     rows = model.get_input_embeddings().weight.shape[0]
-    return [one for one in ids if 0 <= one < rows]
+    return [id for id in ids if 0 <= id < rows]
 
 
 def fastest_dtype(device: str) -> str:
-    """bfloat16 where the device computes in it faster than in float32, and float32 elsewhere.
+    """Return bfloat16 where the device computes in it faster than in float32, and float32 elsewhere.
 
     A CPU does with AMX or AVX-512 instructions for it; on others its arithmetic is emulated.
     """
@@ -321,12 +321,12 @@ def check_device(device: str | None) -> str:
 
 
 def config_hash(config: Any) -> str:
-    """Hash of the settings that change what the same weights compute."""
+    """Hash the settings that change what the same weights compute."""
     return _digest({name: getattr(config, name, None) for name in _COMPUTATION})
 
 
 def tokenizer_hash(tokenizer: Any) -> str:
-    """Hash of vocabulary, special tokens and a probe text's tokens: of behaviour, not of file format."""
+    """Hash vocabulary, special tokens and a probe text's tokens: behaviour, not file format."""
     return _digest(
         [
             sorted(tokenizer.get_vocab().items()),

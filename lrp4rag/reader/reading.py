@@ -50,7 +50,7 @@ class Reading:
     states: NDArray[np.float16]
 
 
-LIKELIHOODS = tuple(one.name for one in fields(Reading) if one.name != "states")
+LIKELIHOODS = tuple(field.name for field in fields(Reading) if field.name != "states")
 """The names of a `Reading`'s arrays of tokens, in their order."""
 
 
@@ -77,10 +77,10 @@ class PromptReading:
             raise InputError("the prompt has no tokens")
         self._model, self._prompt, self._layers = reader.model, encoded.prompt_ids, tuple(layers)
         self._device = input_device(self._model)
-        known = 0 if after is None else common_length(after._prompt, self._prompt[:-1])
+        shared = 0 if after is None else common_length(after._prompt, self._prompt[:-1])
         # Every layer of it keeps all keys: branches see far back.
-        self._cache = after._copied_cache() if after is not None and known else DynamicCache()
-        self._crop(known)
+        self._cache = after._copied_cache() if after is not None and shared else DynamicCache()
+        self._crop(shared)
         self._response: tuple[int, ...] = ()
         self._reading: Reading | None = None
         self._final: list[Tensor] = []
@@ -89,9 +89,9 @@ class PromptReading:
         pairs = zip(self._prompt, encoded.segments, strict=True)
         in_passages = sorted({token for token, segment in pairs if segment >= FIRST_PASSAGE})
         self._in_passages = torch.tensor(in_passages, device=self._device, dtype=torch.long)
-        if len(self._prompt) > known + 1:  # the last token is read with the response
+        if len(self._prompt) > shared + 1:  # the last token is read with the response
             with torch.no_grad():
-                self._go_on(self._prompt[known:-1], logits_to_keep=1)
+                self._go_on(self._prompt[shared:-1], logits_to_keep=1)
 
     @property
     def lock(self) -> threading.RLock:
@@ -101,15 +101,15 @@ class PromptReading:
     def bytes(self) -> int:
         """The size of the cache and of the last response's reading."""
         layers: list[Any] = list(self._cache.layers)
-        held = [*self._final, *(one for layer in layers for one in (layer.keys, layer.values))]
-        return sum(one.nbytes for one in held if one is not None)
+        tensors = [*self._final, *(tensor for layer in layers for tensor in (layer.keys, layer.values))]
+        return sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
     def copied(self) -> PromptReading:
         """Return the same prompt for another response; it is not read again."""
-        other, other._cache = copy(self), self._copied_cache()
-        other._crop(len(self._prompt) - 1)
-        other._response, other._reading, other._final, other._scored = (), None, [], {}
-        return other
+        reading, reading._cache = copy(self), self._copied_cache()
+        reading._crop(len(self._prompt) - 1)
+        reading._response, reading._reading, reading._final, reading._scored = (), None, [], {}
+        return reading
 
     def _copied_cache(self) -> DynamicCache:
         copied = copy(self._cache)
@@ -126,26 +126,26 @@ class PromptReading:
         """
         if not response_ids:
             raise InputError("the response has no tokens", field="response")
-        given, before = tuple(response_ids), self._reading
-        known = common_length(self._response, given) if before is not None else 0
+        ids, before = tuple(response_ids), self._reading
+        shared = common_length(self._response, ids) if before is not None else 0
         self._reading = None  # a pass that fails leaves a cache of which nothing is known
-        self._scored = {one: found for one, found in self._scored.items() if one.start <= known}
-        self._crop(len(self._prompt) + known if known else len(self._prompt) - 1)
+        self._scored = {branch: scores for branch, scores in self._scored.items() if branch.start <= shared}
+        self._crop(len(self._prompt) + shared if shared else len(self._prompt) - 1)
         watched = _States(self._model, self._layers)
-        del self._final[known + 1 if known else 0 :]
-        if known < len(given):
+        del self._final[shared + 1 if shared else 0 :]
+        if shared < len(ids):
             with watched:
-                output = self._go_on(given[known:] if known else (self._prompt[-1], *given))
+                output = self._go_on(ids[shared:] if shared else (self._prompt[-1], *ids))
             if not torch.isfinite(output.logits).all():
                 dtype = output.logits.dtype
                 raise RelevanceError(f"NaN or Inf in the reader's logits in {dtype}; try dtype='float32'")
             self._final += output.logits[0].unbind()
-        self._response = given
-        found = self._measured(known, watched)
-        if before is not None and known:
-            found = _joined(before, found, known)
-        self._reading = found
-        return found
+        self._response = ids
+        reading = self._measured(shared, watched)
+        if before is not None and shared:
+            reading = _joined(before, reading, shared)
+        self._reading = reading
+        return reading
 
     def _measured(self, first: int, watched: _States) -> Reading:
         """Measure the response's tokens from number `first` on, with the collected states."""
@@ -153,8 +153,8 @@ class PromptReading:
         if not len(ids):
             return Reading(**dict.fromkeys(LIKELIHOODS, _NOTHING), states=np.zeros((0, 0, 0), np.float16))
         final, firsts = self._final[first:-1], range(0, len(ids), ROWS)
-        parts = [self._likelihood(torch.stack(final[k : k + ROWS]), ids[k : k + ROWS]) for k in firsts]
-        joined = (torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True))
+        rows = [self._likelihood(torch.stack(final[k : k + ROWS]), ids[k : k + ROWS]) for k in firsts]
+        joined = (torch.cat(columns).float().cpu().numpy() for columns in zip(*rows, strict=True))
         return Reading(**dict(zip(LIKELIHOODS, joined, strict=True)), states=watched.states())
 
     @locked
@@ -165,13 +165,13 @@ class PromptReading:
         All branches are read in one pass; each attends to itself and to the text that it continues. The
         response is the last one read; a common beginning is not read again.
         """
-        missing = [one for one in dict.fromkeys(branches) if one not in self._scored]
+        missing = [branch for branch in dict.fromkeys(branches) if branch not in self._scored]
         if missing:
             self._scored |= zip(missing, self._score(missing), strict=True)
-        return [self._scored[one] for one in branches]
+        return [self._scored[branch] for branch in branches]
 
     def _score(self, branches: Sequence[Branch]) -> list[list[float]]:
-        found = list[list[float]]()
+        scores = list[list[float]]()
         length = len(self._prompt) + len(self._response)
         self._crop(length)
         ids = [token for branch in branches for token in branch.ids]
@@ -189,48 +189,51 @@ class PromptReading:
             last = at + len(branch.ids) - 1
             logits = torch.cat([self._final[branch.start][None], output.logits[0, at:last]])
             chosen = torch.tensor(branch.ids, device=self._device)[:, None]
-            found.append(logits.float().log_softmax(-1).gather(1, chosen)[:, 0].tolist())
+            scores.append(logits.float().log_softmax(-1).gather(1, chosen)[:, 0].tolist())
             at = last + 1
-        return found
+        return scores
 
     def _masks(self, branches: Sequence[Branch], length: int, positions: Sequence[int]) -> Any:
         """Return the masks (1, 1, tokens, all) added to attention scores, by kind of layer."""
         count = len(positions)
-        seen = torch.zeros(count, length + count, dtype=torch.bool)
+        visible = torch.zeros(count, length + count, dtype=torch.bool)
         at = 0
         for branch in branches:
             end = at + len(branch.ids)
-            seen[at:end, : len(self._prompt) + branch.start] = True
-            seen[at:end, length + at : length + end] = torch.ones(end - at, end - at).tril().bool()
+            visible[at:end, : len(self._prompt) + branch.start] = True
+            visible[at:end, length + at : length + end] = torch.ones(end - at, end - at).tril().bool()
             at = end
         window = getattr(self._model.config, "sliding_window", None)
         kinds = set(getattr(self._model.config, "layer_types", None) or ())
         if window is None or kinds == {"full_attention"}:
-            return self._added(seen)
-        places = torch.tensor([*range(length), *positions])
-        near = seen & (places[length:, None] - places[None] < window)
+            return self._added(visible)
+        every = torch.tensor([*range(length), *positions])
+        near = visible & (every[length:, None] - every[None] < window)
         if not kinds or kinds == {"sliding_attention"}:
             return self._added(near)
-        return {"full_attention": self._added(seen), "sliding_attention": self._added(near)}
+        return {"full_attention": self._added(visible), "sliding_attention": self._added(near)}
 
-    def _added(self, seen: Tensor) -> Tensor:
+    def _added(self, visible: Tensor) -> Tensor:
         dtype = self._model.dtype
-        mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+        mask = torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
         return mask[None, None].to(self._device)
 
     def _likelihood(self, logits: Tensor, ids: Tensor) -> tuple[Tensor, ...]:
         logprobs = logits.float().log_softmax(-1)
-        own = logprobs.gather(1, ids)
+        logprob = logprobs.gather(1, ids)
         entropy = -(logprobs.exp() * logprobs).sum(-1)
-        rank = (logprobs > own).sum(-1)
+        rank = (logprobs > logprob).sum(-1)
         others = logprobs.scatter(1, ids, -math.inf)
-        best = others.amax(-1) - own[:, 0]
+        best = others.amax(-1) - logprob[:, 0]
         passages = others[:, self._in_passages]
         if passages.shape[1]:
-            in_passages, mass = passages.amax(-1) - own[:, 0], passages.exp().sum(-1)
+            in_passages, mass = (
+                passages.amax(-1) - logprob[:, 0],
+                passages.exp().sum(-1),
+            )
         else:
             in_passages, mass = torch.full_like(best, -_FAR), torch.zeros_like(best)
-        return own[:, 0], entropy, rank, best, in_passages.clamp(min=-_FAR), mass
+        return logprob[:, 0], entropy, rank, best, in_passages.clamp(min=-_FAR), mass
 
     def _crop(self, length: int) -> None:
         extra = self._cache.get_seq_length() - length
@@ -241,8 +244,10 @@ class PromptReading:
     def _go_on(self, ids: Sequence[int], /, **options: Any) -> Any:
         """Run the model on further tokens after those in the cache, which grows by them."""
         require_plain(self._model)
-        given = torch.tensor([list(ids)], device=self._device)
-        return self._model(given, use_cache=True, **cache_option(self._model.forward, self._cache), **options)
+        further = torch.tensor([list(ids)], device=self._device)
+        return self._model(
+            further, use_cache=True, **cache_option(self._model.forward, self._cache), **options
+        )
 
 
 _FAR = 50.0
@@ -250,21 +255,21 @@ _FAR = 50.0
 _NOTHING: Array = np.zeros(0, dtype=np.float32)
 
 
-def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
     """Return the length of the common prefix of two sequences, such as the tokens of two responses."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((k for k, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
-def _joined(before: Reading, after: Reading, known: int) -> Reading:
-    """Join the first `known` tokens of the former reading with the new ones."""
-    found = {
-        name: np.concatenate([getattr(before, name)[:known], getattr(after, name)]) for name in LIKELIHOODS
+def _joined(before: Reading, after: Reading, shared: int) -> Reading:
+    """Join the first `shared` tokens of the former reading with the new ones."""
+    likelihoods = {
+        name: np.concatenate([getattr(before, name)[:shared], getattr(after, name)]) for name in LIKELIHOODS
     }
-    states = before.states[:, : known + 1]  # one more: that before the first token
+    states = before.states[:, : shared + 1]  # one more: that before the first token
     if after.states.size:
         states = np.concatenate([states, after.states], axis=1)
-    return Reading(**found, states=states)
+    return Reading(**likelihoods, states=states)
 
 
 class _States:
@@ -272,7 +277,7 @@ class _States:
 
     def __init__(self, model: Any, layers: Sequence[int]) -> None:
         self._model, self._layers = model, layers
-        self._found: dict[int, Tensor] = {}
+        self._outputs: dict[int, Tensor] = {}
         self._hooks: list[Any] = []
 
     def __enter__(self) -> None:
@@ -286,12 +291,12 @@ class _States:
 
     def _keep(self, k: int) -> Any:
         def hook(module: object, inputs: object, output: Any) -> None:
-            self._found[k] = (output[0] if isinstance(output, tuple) else output)[0]
+            self._outputs[k] = (output[0] if isinstance(output, tuple) else output)[0]
 
         return hook
 
     def states(self) -> NDArray[np.float16]:
         largest = torch.finfo(torch.float16).max
-        kept = [self._found[k].float().clamp(-largest, largest).half().cpu() for k in self._layers]
-        found: NDArray[np.float16] = torch.stack(kept).numpy()
-        return found
+        states = [self._outputs[k].float().clamp(-largest, largest).half().cpu() for k in self._layers]
+        stacked: NDArray[np.float16] = torch.stack(states).numpy()
+        return stacked

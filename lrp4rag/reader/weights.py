@@ -121,7 +121,7 @@ def _refuse_adapter(folder: Path, name: str, what: str) -> None:
 
 
 def weights_hash(folder: Path) -> str:
-    """SHA-256 of the weights: of the GGUF file that a folder was converted from, else of its files. An exact
+    """Hash the weights (SHA-256): the GGUF file that a folder was converted from, else its files. An exact
     copy of the default reader's weights has the hash of these."""
     if folder.parent == cache_dir() / "readers" and (folder / _SOURCE_NOTE).is_file():  # converted here
         note = _whole(folder)
@@ -141,11 +141,11 @@ def _weight_files(folder: Path) -> list[Path]:
     if (folder / WEIGHTS).is_file() or not index.is_file():
         files = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else sorted(folder.glob("*.safetensors"))
     else:
-        named = read_record(index, "an index of weights").get("weight_map")
-        if not isinstance(named, dict):
+        shards = read_record(index, "an index of weights").get("weight_map")
+        if not isinstance(shards, dict):
             raise InputError("not an index of weights", path=index, field="weight_map")
         files = []
-        for name in sorted({str(name) for name in named.values()}):
+        for name in sorted({str(name) for name in shards.values()}):
             if Path(name).name != name or not name.endswith(".safetensors"):
                 raise InputError(f"'{one_line(name, 100)}' is no file beside it", path=index)
             files.append(folder / name)
@@ -170,8 +170,8 @@ def require_kernels(folder: Path) -> None:
     require_sane(config, folder / "config.json")
     quantised = config.get("quantization_config") or {}
     # bitsandbytes once wrote no method, only which precision it loads in.
-    old = quantised.get("load_in_4bit") or quantised.get("load_in_8bit")
-    package = quantised.get("quant_method") or ("bitsandbytes" if old else None)
+    former = quantised.get("load_in_4bit") or quantised.get("load_in_8bit")
+    package = quantised.get("quant_method") or ("bitsandbytes" if former else None)
     if package in _KERNELS and importlib.util.find_spec(package) is None:
         raise InputError(
             f"it is quantised with {package}, which is not installed: pip install 'lrp4rag[quantised]'"
@@ -179,7 +179,8 @@ def require_kernels(folder: Path) -> None:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, remembered by path, inode, size and times of change (weights can be gigabytes)."""
+    """Hash a file (SHA-256), remembered by path, inode, size and times of change (weights can be
+    gigabytes)."""
     stat = path.stat()
     key = f"{path.resolve()}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
 
@@ -191,10 +192,10 @@ def file_hash(path: Path) -> str:
 
 
 def _remembered(key: str, make: Callable[[], str]) -> str:
-    """The SHA-256 that was made of a key, or is made now."""
+    """Return the SHA-256 that was made of a key, or make it now."""
     memo = cache_dir() / "hashes" / f"{hash_of(os.fsencode(key))[:24]}.txt"
-    if os.path.isfile(memo) and re.fullmatch("[0-9a-f]{64}", known := memo.read_text(errors="replace")):
-        return known
+    if os.path.isfile(memo) and re.fullmatch("[0-9a-f]{64}", digest := memo.read_text(errors="replace")):
+        return digest
     digest = make()
     with suppress(OSError, InputError):  # without a cache, the hash is computed each time
         memo.parent.mkdir(parents=True, exist_ok=True)
@@ -217,8 +218,8 @@ def _default_gguf() -> Path:
 
 
 def _converted(gguf: Path) -> Path:
-    """The GGUF file as a safetensors folder, made once: dequantising takes seconds each time. One that is not
-    as it was written is made again."""
+    """Return the GGUF file as a safetensors folder, made once: dequantising takes seconds each time. One that
+    is not as it was written is made again."""
     digest = file_hash(gguf)
     folder = cache_dir() / "readers" / f"{gguf.stem}-{digest[:16]}"
     if os.path.isdir(folder):
@@ -258,13 +259,13 @@ def _put_aside(folder: Path) -> None:
 
 
 def _whole(folder: Path) -> dict[str, Any] | None:
-    """What is noted of a converted reader, where each of its files is as it was written; None elsewhere."""
+    """Return the note of a converted reader, where each of its files is as it was written; None elsewhere."""
     try:
         note = read_record(folder / _SOURCE_NOTE, "a note")
         require_seal(note, folder / _SOURCE_NOTE, "the note")
         # Nothing reads hidden files, which file managers leave everywhere.
-        found = {path.name for path in folder.iterdir() if path.name[0] != "."} - {_SOURCE_NOTE}
-        same = found == set(note["files"]) and all(
+        names = {path.name for path in folder.iterdir() if path.name[0] != "."} - {_SOURCE_NOTE}
+        same = names == set(note["files"]) and all(
             _facts(folder / name) == facts for name, facts in note["files"].items()
         )
     except (InputError, OSError, KeyError, TypeError):
@@ -285,10 +286,10 @@ def pretrained(kind: Any, place: Any, **options: Any) -> Any:
 
 def quantisation_words(config: Any) -> str:
     """Word the quantisation of a model's weights, from its configuration; "" for none."""
-    given = getattr(config, "quantization_config", None)
-    if given is None:
+    quantised = getattr(config, "quantization_config", None)
+    if quantised is None:
         return ""
-    record = given if isinstance(given, dict) else given.to_dict()
+    record = quantised if isinstance(quantised, dict) else quantised.to_dict()
     method = record.get("quant_method", "unknown")
     method = str(getattr(method, "value", method))
     if method == "torchao":
@@ -319,8 +320,8 @@ def load_whole(name: str, kind: Any = None, **options: Any) -> Any:
     transformers would draw at random."""
     from transformers import AutoModelForCausalLM
 
-    model, found = pretrained(kind or AutoModelForCausalLM, name, output_loading_info=True, **options)
-    missing = sorted(found["missing_keys"])
+    model, info = pretrained(kind or AutoModelForCausalLM, name, output_loading_info=True, **options)
+    missing = sorted(info["missing_keys"])
     if missing:
         raise InputError(f"{len(missing)} weights are missing, among them {missing[0]}")
     return model
@@ -352,10 +353,10 @@ def _convert(gguf: Path, folder: Path) -> None:
 def _from_hub(name: str, what: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
 
-    others = (
+    kinds = (
         f"neither '{DEFAULT_READER}', a model folder nor a .gguf file" if what == "reader" else "no folder"
     )
-    hint = f"cannot load {what} '{one_line(name, 100)}'. It is {others}, and the hub did not give it"
+    hint = f"cannot load {what} '{one_line(name, 100)}'. It is {kinds}, and the hub did not give it"
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=_HUB_FILES))
     except Exception as error:  # network, permission and spelling errors share no base class
@@ -388,17 +389,17 @@ def _values(files: Sequence[Path]) -> str | None:
 
     with ExitStack() as stack:
         opened = [stack.enter_context(safe_open(file, "pt")) for file in files]
-        holders = {name: one for one in opened for name in one.keys()}  # noqa: SIM118 - it is no dict
+        holders = {name: file for file in opened for name in file.keys()}  # noqa: SIM118 - it is no dict
         shapes = {name: holders[name].get_slice(name).get_shape() for name in sorted(holders)}
         if sum(math.prod(shape) for name, shape in shapes.items() if name != _OUTPUT) != _NUMBER:
             return None
-        found: dict[str, tuple[list[int], str]] = {}
+        hashes: dict[str, tuple[list[int], str]] = {}
         for name, shape in shapes.items():
             weight = holders[name].get_tensor(name)
             values = weight.to(torch.float32)
             if not torch.equal(values.to(weight.dtype), weight):
                 return None
-            found[name] = (shape, hashlib.sha256(values.numpy().tobytes()).hexdigest())
-    if found.get(_OUTPUT) == found.get(_EMBEDDINGS):
-        found.pop(_OUTPUT, None)
-    return json_hash(found, sort_keys=True)
+            hashes[name] = (shape, hashlib.sha256(values.numpy().tobytes()).hexdigest())
+    if hashes.get(_OUTPUT) == hashes.get(_EMBEDDINGS):
+        hashes.pop(_OUTPUT, None)
+    return json_hash(hashes, sort_keys=True)

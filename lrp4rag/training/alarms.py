@@ -57,8 +57,9 @@ class FaultRows:
 
     def digest(self, groups: Names) -> str:
         """Hash all that an alarm learns from; `groups` are the sources of the responses."""
-        parts = [self.table, self.owner, self.kinds, self.shares, groups]
-        return json_hash([self.columns, *(hash_of(np.ascontiguousarray(one).tobytes()) for one in parts)])
+        arrays = [self.table, self.owner, self.kinds, self.shares, groups]
+        hashes = (hash_of(np.ascontiguousarray(array).tobytes()) for array in arrays)
+        return json_hash([self.columns, *hashes])
 
     def wrong(self, fault: Fault) -> tuple[Flags, Flags]:
         """Return which rows have a fault, (V,), and of which that is known, (V,): what a label of another
@@ -127,8 +128,8 @@ def fit_alarm(
     # Folds have as many responses with this fault each: of a rare one, some would have none.
     faulty = np.isin(chosen, owner[wrong & clear])
     folds = [
-        (np.flatnonzero(np.isin(place, train) & clear), np.flatnonzero(np.isin(place, held)))
-        for train, held in grouped_folds(faulty, groups[chosen], FOLDS, seed)
+        (np.flatnonzero(np.isin(place, train) & clear), np.flatnonzero(np.isin(place, held_out)))
+        for train, held_out in grouped_folds(faulty, groups[chosen], FOLDS, seed)
     ]
     # What is not clear is scored and decides no epoch.
     weights = np.where(wrong, WRONG, 1.0) * np.where(clear, 1.0, 0.0)

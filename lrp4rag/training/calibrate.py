@@ -33,10 +33,10 @@ from lrp4rag.util.progress import track
 SET, FOLDS = "everyday", 5
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-READ: dict[str, Callable[[Entailment], float]] = {
-    "unsupported": lambda one: one.unsupported,
-    "contradicted": lambda one: one.contradicted,
-    "words": lambda one: one.highest(),
+LOG_ODDS: dict[str, Callable[[Entailment], float]] = {
+    "unsupported": lambda entailment: entailment.unsupported,
+    "contradicted": lambda entailment: entailment.contradicted,
+    "words": lambda entailment: entailment.highest(),
 }
 """What each of `Scales` is of."""
 BY_CHANCE = 0.01
@@ -61,9 +61,9 @@ def calibrate(
     model, bundled = PublishedComparer.load(name, labels, device), bundled_comparer()
     examples = one_in(load_set(Path(SET)), every)
     pairs = distinct(answer_pairs(examples, SET))
-    own = log_odds_of(model, pairs, f"read by {model.published.name}")
-    others = log_odds_of(bundled, pairs, "read by the comparer")
-    metrics, kinds = figures(own, others, pairs, resamples)
+    of_model = log_odds_of(model, pairs, f"read by {model.published.name}")
+    of_comparer = log_odds_of(bundled, pairs, "read by the comparer")
+    metrics, kinds = figures(of_model, of_comparer, pairs, resamples)
     return Calibration(
         model=model.place,
         revision=model.published.revision,
@@ -71,14 +71,14 @@ def calibrate(
         settings=model.settings,
         labels=model.labels,
         comparer=bundled.digest,
-        scales=fit_scales(own, others, pairs),
-        seen=tuple(sorted({one.content_hash for one in examples})),
+        scales=fit_scales(of_model, of_comparer, pairs),
+        seen=tuple(sorted({example.content_hash for example in examples})),
         figures={
             "set": SET,
             "every": every,
-            "sources": len({one.source for one in examples}),
+            "sources": len({example.source for example in examples}),
             "sentences": len(pairs),
-            "wrong": sum(one.wrong for one in pairs),
+            "wrong": sum(pair.wrong for pair in pairs),
             "metrics": metrics,
             "kinds": kinds,
         },
@@ -87,31 +87,33 @@ def calibrate(
 
 
 def log_odds_of(model: EntailmentModel, pairs: Sequence[LabelledPair], label: str) -> dict[str, Numbers]:
-    """Read pairs by what did not learn from their sources, and return the log odds of each, by `READ`."""
-    groups = [(source, list(some)) for source, some in groupby(pairs, key=lambda one: one.source)]
-    found = list[Entailment]()
-    for source, some in track(groups, len(groups), label):
-        found += model([one.pair for one in some], source)
-    return {name: np.array([read(one) for one in found]) for name, read in READ.items()}
+    """Read pairs by what did not learn from their sources, and return the log odds of each, by `LOG_ODDS`."""
+    groups = [(source, list(of_source)) for source, of_source in groupby(pairs, key=lambda pair: pair.source)]
+    entailments = list[Entailment]()
+    for source, of_source in track(groups, len(groups), label):
+        entailments += model([pair.pair for pair in of_source], source)
+    return {name: np.array([read(each) for each in entailments]) for name, read in LOG_ODDS.items()}
 
 
 def fit_scales(
-    own: Mapping[str, Numbers], others: Mapping[str, Numbers], pairs: Sequence[LabelledPair]
+    of_model: Mapping[str, Numbers], of_comparer: Mapping[str, Numbers], pairs: Sequence[LabelledPair]
 ) -> Scales:
-    """Fit the probability of a fault at a model's log odds and at the comparer's (`others`), and let the one
-    scale give what the other does. Raises `InputError` where a model's log odds do not rise with faults."""
-    wrong = np.array([one.wrong for one in pairs])
+    """Fit the probability of a fault at a model's log odds and at the comparer's, and let the one scale give
+    what the other does. Raises `InputError` where a model's log odds do not rise with faults."""
+    wrong = np.array([pair.wrong for pair in pairs])
     every = np.ones(len(pairs), dtype=bool)
-    known = np.array([one.label in ("e", "c") for one in pairs])  # of others it may be a contradiction or not
-    rows = {"unsupported": every, "contradicted": known, "words": every}
+    # Of others it may be a contradiction or not.
+    certain = np.array([pair.label in ("e", "c") for pair in pairs])
+    rows = {"unsupported": every, "contradicted": certain, "words": every}
     scales = {
-        name: _scale(own[name][some], others[name][some], wrong[some], name) for name, some in rows.items()
+        name: _scale(of_model[name][chosen], of_comparer[name][chosen], wrong[chosen], name)
+        for name, chosen in rows.items()
     }
     return Scales(**scales)
 
 
-def _scale(own: Numbers, others: Numbers, wrong: Flags, name: str) -> Scale:
-    mine, theirs = Sigmoid.fit(own, wrong), Sigmoid.fit(others, wrong)
+def _scale(of_model: Numbers, of_comparer: Numbers, wrong: Flags, name: str) -> Scale:
+    mine, theirs = Sigmoid.fit(of_model, wrong), Sigmoid.fit(of_comparer, wrong)
     if theirs.slope <= 0:
         raise InputError(
             f"{len(wrong)} sentences are too few: not even the comparer's log odds of '{name}' are higher "
@@ -119,7 +121,7 @@ def _scale(own: Numbers, others: Numbers, wrong: Flags, name: str) -> Scale:
         )
     if mine.slope <= 0:
         words = f"the model's log odds of '{name}'"
-        if mannwhitneyu(own[wrong], own[~wrong], alternative="less").pvalue < BY_CHANCE:
+        if mannwhitneyu(of_model[wrong], of_model[~wrong], alternative="less").pvalue < BY_CHANCE:
             raise InputError(
                 f"{words} are lower where sentences are wrong: its labels stand for other outputs (--labels)"
             )
@@ -128,8 +130,8 @@ def _scale(own: Numbers, others: Numbers, wrong: Flags, name: str) -> Scale:
 
 
 def figures(
-    own: Mapping[str, Numbers],
-    others: Mapping[str, Numbers],
+    of_model: Mapping[str, Numbers],
+    of_comparer: Mapping[str, Numbers],
     pairs: Sequence[LabelledPair],
     resamples: int = RESAMPLES,
 ) -> tuple[dict[str, Metrics], dict[str, Metrics]]:
@@ -137,15 +139,17 @@ def figures(
     0: by the model as it is (`before`), on the comparer's scale (`after`), and by the comparer. Of faults by
     kind the part above what 6 % of right sentences of other folds reach, by both. Raises `InputError` for too
     few sources."""
-    wrong, sources = np.array([one.wrong for one in pairs]), np.array([one.source for one in pairs])
-    kinds = np.array([one.kind for one in pairs])
-    model, bundled = own["unsupported"], others["unsupported"]
+    wrong, sources = np.array([pair.wrong for pair in pairs]), np.array([pair.source for pair in pairs])
+    kinds = np.array([pair.kind for pair in pairs])
+    model, bundled = of_model["unsupported"], of_comparer["unsupported"]
     after = np.zeros(len(pairs))
     flagged = {name: np.zeros(len(pairs), bool) for name in ("model", "the comparer")}
     for train, test in grouped_folds(wrong, sources, FOLDS, 0):
-        some = [pairs[k] for k in train]
+        training = [pairs[k] for k in train]
         scales = fit_scales(
-            {n: a[train] for n, a in own.items()}, {n: a[train] for n, a in others.items()}, some
+            {name: scores[train] for name, scores in of_model.items()},
+            {name: scores[train] for name, scores in of_comparer.items()},
+            training,
         )
         after[test] = scales.unsupported(model[test])
         for scores, name in ((model, "model"), (bundled, "the comparer")):
@@ -154,14 +158,14 @@ def figures(
     draws, metrics = Draws.of(sources, resamples), dict[str, Metrics]()
     for name, scores in {"before": model, "after": after, "the comparer": bundled}.items():
         measure = partial(weighted_metrics, wrong, expit(scores), scores > 0)
-        found = intervals_of(draws.values(measure))
-        metrics[name] = {one: found[one] for one in MEASURES}
-    parts = {kind: wrong & (kinds == kind) for kind in sorted({one.kind for one in pairs if one.wrong})}
-    parts = {kind: part for kind, part in parts.items() if part.sum() >= FEWEST}
+        intervals = intervals_of(draws.values(measure))
+        metrics[name] = {each: intervals[each] for each in MEASURES}
+    faults_by_kind = {kind: wrong & (kinds == kind) for kind in sorted(set(kinds[wrong].tolist()))}
+    faults_by_kind = {kind: faults for kind, faults in faults_by_kind.items() if faults.sum() >= FEWEST}
     counts: dict[str, Any] = {
-        f"{kind}/{name}": ((part & of).astype(int), part.astype(int))
-        for kind, part in parts.items()
-        for name, of in flagged.items()
+        f"{kind}/{name}": ((faults & above).astype(int), faults.astype(int))
+        for kind, faults in faults_by_kind.items()
+        for name, above in flagged.items()
     }
     shares = ratios(counts, sources, resamples=resamples) if counts else {}
-    return metrics, {kind: {name: shares[f"{kind}/{name}"] for name in flagged} for kind in parts}
+    return metrics, {kind: {name: shares[f"{kind}/{name}"] for name in flagged} for kind in faults_by_kind}

@@ -37,15 +37,15 @@ def entailments_of(examples: Sequence[Example], folder: Path, jobs: int = 1) -> 
     digest = bundled_comparer().digest
     chunks = [examples[first : first + CHUNK] for first in range(0, len(examples), CHUNK)]
     paths = [folder / f"{KIND}-{_key(chunk, digest)}.safetensors" for chunk in chunks]
-    found = [_kept(path, chunk) for path, chunk in zip(paths, chunks, strict=True)]
-    missing = [number for number, one in enumerate(found) if one is None]
+    entailments = [_read(path, chunk) for path, chunk in zip(paths, chunks, strict=True)]
+    missing = [number for number, of_chunk in enumerate(entailments) if of_chunk is None]
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
     tasks = (delayed(_compared)(number, chunks[number], paths[number]) for number in missing)
     for number in track(pool(tasks), len(missing), "comparing claims"):
-        found[number] = _kept(paths[number], chunks[number])
-    if any(one is None for one in found):
+        entailments[number] = _read(paths[number], chunks[number])
+    if any(of_chunk is None for of_chunk in entailments):
         raise InputError("what the comparer made of responses is gone; run it again", path=folder)
-    return [one for chunk in found if chunk is not None for one in chunk]
+    return [of_response for chunk in entailments if chunk is not None for of_response in chunk]
 
 
 def _dtype() -> torch.dtype:
@@ -55,7 +55,7 @@ def _dtype() -> torch.dtype:
 
 
 def _key(chunk: Sequence[Example], digest: str) -> str:
-    texts = [[one.question, list(one.passages), one.response, one.source] for one in chunk]
+    texts = [[each.question, list(each.passages), each.response, each.source] for each in chunk]
     return json_hash([FEATURE_VERSION, str(_dtype()), digest, texts])[:32]
 
 
@@ -67,10 +67,10 @@ def _compared(number: int, chunk: Sequence[Example], path: Path) -> int:
         entailed += comparer(pairs, example.source)
         counts.append(len(pairs))
     arrays = {
-        "classes": np.array([one.classes for one in entailed], dtype=np.float32).reshape(-1, 3),
-        "words": np.concatenate([one.words for one in entailed] or [np.zeros(0, dtype=np.float32)]),
-        "spans": np.concatenate([one.spans for one in entailed] or [np.zeros((0, 2), dtype=np.intp)]),
-        "lengths": np.array([len(one.words) for one in entailed], dtype=np.int64),
+        "classes": np.array([each.classes for each in entailed], dtype=np.float32).reshape(-1, 3),
+        "words": np.concatenate([each.words for each in entailed] or [np.zeros(0, dtype=np.float32)]),
+        "spans": np.concatenate([each.spans for each in entailed] or [np.zeros((0, 2), dtype=np.intp)]),
+        "lengths": np.array([len(each.words) for each in entailed], dtype=np.int64),
         "counts": np.array(counts, dtype=np.int64),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _compared(number: int, chunk: Sequence[Example], path: Path) -> int:
     return number
 
 
-def _kept(path: Path, chunk: Sequence[Example]) -> Entailments | None:
+def _read(path: Path, chunk: Sequence[Example]) -> Entailments | None:
     """Read the entailments of some responses; None where they are not there as they were written."""
     if not path.is_file():
         return None
@@ -90,10 +90,10 @@ def _kept(path: Path, chunk: Sequence[Example]) -> Entailments | None:
     if len(arrays["counts"]) != len(chunk):
         return None
     ends = np.cumsum(arrays["lengths"])
-    words, spans = _parts(arrays["words"], ends), _parts(arrays["spans"], ends)
-    entailments = (Entailment(*one) for one in zip(arrays["classes"], spans, words, strict=True))
+    words, spans = _split(arrays["words"], ends), _split(arrays["spans"], ends)
+    entailments = (Entailment(*columns) for columns in zip(arrays["classes"], spans, words, strict=True))
     return [tuple(islice(entailments, count)) for count in arrays["counts"].tolist()]
 
 
-def _parts(array: NDArray[Any], ends: NDArray[np.intp]) -> list[NDArray[Any]]:
+def _split(array: NDArray[Any], ends: NDArray[np.intp]) -> list[NDArray[Any]]:
     return np.split(array, ends[:-1]) if len(ends) else []

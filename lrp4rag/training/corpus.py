@@ -88,13 +88,13 @@ class Corpus:
         """Gather annotated examples, further sets by name (of their hallucinated responses about one in
         `every` and in `more_every`, drawn by its id), and with `pairs` the `variants` of the annotated ones,
         of about one source in `pairs_every`, drawn by its name."""
-        rows = [Row(one) for one in examples if not one.labels or _drawn(one.id, every)]
-        for name, some in (more or {}).items():
+        rows = [Row(example) for example in examples if not example.labels or _drawn(example.id, every)]
+        for name, of_set in (more or {}).items():
             if name in (ANNOTATED, MADE):
                 raise InputError(f"a set of further data cannot be called '{name}'; rename its file")
-            rows += [Row(one, name) for one in some if not one.labels or _drawn(one.id, more_every)]
+            rows += [Row(each, name) for each in of_set if not each.labels or _drawn(each.id, more_every)]
         if pairs:
-            rows += [Row(one, MADE) for one in variants(examples, every=pairs_every, seed=seed)]
+            rows += [Row(example, MADE) for example in variants(examples, every=pairs_every, seed=seed)]
         return cls(tuple(rows))
 
     @property
@@ -131,52 +131,53 @@ def variants(examples: Sequence[Example], *, every: int = 1, seed: int = 0) -> I
 
     Labels are exact. All keep their source, so that folds do not part them.
     """
-    faithful = [one for one in examples if one.labels == () and len(one.response or "") > SHORTEST]
+    faithful = [each for each in examples if each.labels == () and len(each.response or "") > SHORTEST]
     sources: dict[str, list[Example]] = {}
     for example in faithful:
-        if not _refuses(example):
+        if not any(value.kind == "absence" for value in Draft(example, []).values):
             sources.setdefault(example.source, []).append(example)
-    lenders = [one for some in sources.values() for one in some]
+    lenders = [example for of_source in sources.values() for example in of_source]
     common = common_words(lenders)
-    taken: set[str] = {example.id for example in examples}
-    for source, own in sources.items():
+    ids: set[str] = {example.id for example in examples}
+    for source, of_source in sources.items():
         if not _drawn(source, every):
             continue
         random = Random(f"{seed}/{source}")
-        others = [one for one in random.sample(lenders, min(8, len(lenders))) if one.source != source]
-        for variant in _of_source(own, others, common, random):
-            yield renamed(variant, taken)
+        drawn = random.sample(lenders, min(8, len(lenders)))
+        others = [lender for lender in drawn if lender.source != source]
+        for variant in _of_source(of_source, others, common, random):
+            yield renamed(variant, ids)
 
 
 def _of_source(
-    examples: Sequence[Example], others: list[Example], common: frozenset[str], random: Random
+    examples: Sequence[Example], lenders: list[Example], common: frozenset[str], random: Random
 ) -> Iterator[Example]:
     example = random.choice(examples)
-    draft = Draft(example, others, common)
-    if (other_words := reworded(draft, random, count=6)) is not None:
-        yield other_words
+    draft = Draft(example, lenders, common)
+    if (rewording := reworded(draft, random, count=6)) is not None:
+        yield rewording
     for kind in random.sample(WITHIN, len(WITHIN)):
         if edits := find_faults(draft, random, kind, WITHIN, 3):
             yield labelled(example, edits)
             break
     for number in range(SHAPES):
-        base = cut(reshaped(random.choice(examples), others, random), random)
+        base = cut(reshaped(random.choice(examples), lenders, random), random)
         if len(base.response or "") < SHORTEST:
             continue
         base = replace(base, id=f"{base.id}-{number + 1}")
         yield base
-        yield from _pairs(Draft(base, others, common), random)
-    if others and random.random() < 1 / 3:
-        yield refused(example, random.choice(others), random)
+        yield from _pairs(Draft(base, lenders, common), random)
+    if lenders and random.random() < 1 / 3:
+        yield refused(example, random.choice(lenders), random)
 
 
 def _pairs(draft: Draft, random: Random) -> Iterator[Example]:
     """Copy a faithful example with one fault each, and harmlessly."""
     base = draft.example
-    seen, count = {(base.passages, base.response)}, 0
-    if (other_words := reworded(draft, random)) is not None:
-        seen.add((base.passages, other_words.response))
-        yield other_words
+    contents, count = {(base.passages, base.response)}, 0
+    if (rewording := reworded(draft, random)) is not None:
+        contents.add((base.passages, rewording.response))
+        yield rewording
     # The others can be made of any response: they come last, and one of them at most.
     for kind in (*random.sample(WITHIN, len(WITHIN)), random.choice(ALONE)):
         if count == FAULTS_EACH:
@@ -185,26 +186,26 @@ def _pairs(draft: Draft, random: Random) -> Iterator[Example]:
         if not edits:
             continue
         faulty = labelled(base, edits)
-        if (faulty.passages, faulty.response) in seen:
+        if (faulty.passages, faulty.response) in contents:
             continue
-        seen.add((faulty.passages, faulty.response))
+        contents.add((faulty.passages, faulty.response))
         count += 1
         yield faulty
         if any(edit.passage for edit in edits) or kind == "refusal":
             harmless = harmless_twin(draft, edits, random)
-            if harmless is not None and (harmless.passages, harmless.response) not in seen:
+            if harmless is not None and (harmless.passages, harmless.response) not in contents:
                 yield harmless
 
 
-def reshaped(example: Example, others: Sequence[Example], random: Random) -> Example:
+def reshaped(example: Example, lenders: Sequence[Example], random: Random) -> Example:
     """Put the same response to the same passages in another shape: passages of others added, shuffled, merged
     or split; another wording of the prompt. The passages that a response names by number keep theirs."""
     passages, chance = list(example.passages), random.random()
     numbered = next(find_references(example.response or ""), None) is not None
-    if (chance < _ADDED or numbered) and others:
+    if (chance < _ADDED or numbered) and lenders:
         for _ in range(random.randint(1, 2)):
             place = len(passages) if numbered else random.randint(0, len(passages))
-            passages.insert(place, random.choice(random.choice(others).passages))
+            passages.insert(place, random.choice(random.choice(lenders).passages))
     elif numbered:
         pass
     elif chance < _ADDED + _SHUFFLED:
@@ -213,14 +214,10 @@ def reshaped(example: Example, others: Sequence[Example], random: Random) -> Exa
         passages = ["\n".join(passages)]
     else:
         number = random.randrange(len(passages))
-        parts = passages[number].split(". ")
-        if len(parts) > 3:
-            half = len(parts) // 2
-            halves = [". ".join(parts[:half]) + ".", ". ".join(parts[half:])]
+        sentences = passages[number].split(". ")
+        if len(sentences) > 3:
+            half = len(sentences) // 2
+            halves = [". ".join(sentences[:half]) + ".", ". ".join(sentences[half:])]
             passages[number : number + 1] = halves
-    given = dict.fromkeys(passage for passage in passages if passage.strip())
-    return with_passages(example, given, random.choice(PROMPTS))
-
-
-def _refuses(example: Example) -> bool:
-    return any(value.kind == "absence" for value in Draft(example, []).values)
+    texts = dict.fromkeys(passage for passage in passages if passage.strip())
+    return with_passages(example, texts, random.choice(PROMPTS))

@@ -114,7 +114,7 @@ def fill(
     looking = track(by_path.values(), len(by_path), "looking at what is there")
     missing = [example for example in looking if not is_complete(store, example, parts)]
     done = run(groups_of(missing, examples))
-    each = ((example, failed.get(example)) for group, failed in done for example in group.examples)
+    each = ((example, reasons.get(example)) for group, reasons in done for example in group.examples)
     results = track(each, len(missing), "extracting relevance")
     failed = {store.path(example): why for example, why in results if why is not None}
     failures = {row.id: failed[store.path(row)] for row in examples if store.path(row) in failed}
@@ -136,8 +136,8 @@ def require_possible(parts: Sequence[str], reader: Reader) -> None:
 def is_complete(store: Store, example: Example, parts: Sequence[str]) -> bool:
     """Say whether all parts are there; a damaged file is removed, so that it is computed again."""
     complete = [store.holds(example, part) for part in parts]
-    for part, whole in zip(parts, complete, strict=True):
-        if not whole:
+    for part, is_there in zip(parts, complete, strict=True):
+        if not is_there:
             discard(store.path(example, part))
     return all(complete)
 

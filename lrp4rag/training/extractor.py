@@ -28,11 +28,11 @@ Failures = dict[Example, str]
 class Group:
     """Responses to one prompt, which is read once for all of them.
 
-    `other` is an example with another prompt, for fillers that exchange passages.
+    `partner` is an example with another prompt, for fillers that exchange passages.
     """
 
     examples: tuple[Example, ...]
-    other: Example | None = None
+    partner: Example | None = None
 
 
 class Extractor:
@@ -80,17 +80,17 @@ class Extractor:
         ordered += [part for part in parts if part not in self._fillers]
         for prompt in _by_prompt(encoded):
             for part in ordered:
-                failures |= self._attempt(part, prompt, group.other)
+                failures |= self._attempt(part, prompt, group.partner)
         return failures
 
-    def _attempt(self, part: str, encoded: Encodings, other: Example | None) -> Failures:
+    def _attempt(self, part: str, encoded: Encodings, partner: Example | None) -> Failures:
         """Fill a part of responses to one prompt; one that fails does not take the others with it."""
         lacking = self._lacking(part, encoded)
         if not lacking:
             return {}
         try:
             if part in self._fillers:
-                self._fillers[part](self, lacking, other)
+                self._fillers[part](self, lacking, partner)
             else:
                 _fill_matrix(self, part, lacking)
             return {}
@@ -100,7 +100,7 @@ class Extractor:
                 return dict.fromkeys(remaining, _reason(error))
         failures: Failures = {}
         for example, encoding in remaining.items():
-            failures |= self._attempt(part, {example: encoding}, other)
+            failures |= self._attempt(part, {example: encoding}, partner)
         return failures
 
     def _lacking(self, part: str, encoded: Encodings) -> Encodings:

@@ -121,41 +121,41 @@ def fetch(name: str, folder: Path | None = None, mirror: str | None = None) -> P
 
 
 def _fetch_file(file: PublicFile, url: str, folder: Path) -> None:
-    part, shown = folder / f"{file.name}.part", without_secrets(url)
+    partial, shown = folder / f"{file.name}.part", without_secrets(url)
     attempts = ATTEMPTS
-    while (start := _size(part)) < file.size:
+    while (start := _size(partial)) < file.size:
         try:
-            _receive(file, url, part, start)
+            _receive(file, url, partial, start)
         except _ConnectionLostError as error:
-            attempts = ATTEMPTS if _size(part) > start else attempts - 1
+            attempts = ATTEMPTS if _size(partial) > start else attempts - 1
             if not attempts:
                 raise LRP4RAGError(
                     f"cannot fetch {shown}: {error}. What was received is kept: run it again to go on. "
                     f"Without a network, copy the file to {folder}, or name a --mirror that is reached"
                 ) from error
             time.sleep(PAUSE)
-    if not file.is_at(part):
-        part.unlink()
+    if not file.is_at(partial):
+        partial.unlink()
         raise LRP4RAGError(
             f"{shown} has another content than was published (SHA-256 {file.sha256}); nothing of it is kept"
         )
-    part.replace(folder / file.name)
+    partial.replace(folder / file.name)
 
 
-def _size(part: Path) -> int:
-    return part.stat().st_size if part.exists() else 0
+def _size(partial: Path) -> int:
+    return partial.stat().st_size if partial.exists() else 0
 
 
-def _receive(file: PublicFile, url: str, part: Path, start: int) -> None:
+def _receive(file: PublicFile, url: str, partial: Path, start: int) -> None:
     """Append what a server sends from a byte on; from the first, where it cannot resume."""
     from tqdm import tqdm
 
-    with _opened(url, part, start) as response:
+    with _opened(url, partial, start) as response:
         resumed = response.status == 206
         first = start if resumed else 0
         length = response.headers["Content-Length"]
         if length is not None and length.isdecimal() and first + int(length) != file.size:
-            part.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise LRP4RAGError(
                 f"{without_secrets(url)} has {first + int(length):,} bytes, and {file.size:,} were published"
             )
@@ -163,7 +163,7 @@ def _receive(file: PublicFile, url: str, part: Path, start: int) -> None:
             initial=first, total=file.size, unit="B", unit_scale=True, desc=file.name,
             file=sys.stderr, disable=not sys.stderr.isatty(),
         )  # fmt: skip
-        with bar, part.open("ab" if resumed else "wb") as stream:
+        with bar, partial.open("ab" if resumed else "wb") as stream:
             while first < file.size and (chunk := _read(response, file.size - first)):
                 stream.write(chunk)
                 first += len(chunk)
@@ -174,7 +174,7 @@ def _receive(file: PublicFile, url: str, part: Path, start: int) -> None:
         raise _ConnectionLostError("the connection ended early")
 
 
-def _opened(url: str, part: Path, start: int) -> HTTPResponse:
+def _opened(url: str, partial: Path, start: int) -> HTTPResponse:
     headers = {"User-Agent": "lrp4rag"} | ({"Range": f"bytes={start}-"} if start else {})
     try:
         # An opener of its own reads the proxies of the environment as it is now.
@@ -184,13 +184,13 @@ def _opened(url: str, part: Path, start: int) -> HTTPResponse:
         if error.code in _TRY_AGAIN:
             raise _ConnectionLostError(f"the server answers {error.code} {error.reason}") from error
         if error.code == 416:  # it has no more, and that is too little
-            part.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
         raise LRP4RAGError(f"cannot fetch {without_secrets(url)}: {error.code} {error.reason}") from error
     except (OSError, HTTPException) as error:
         raise _ConnectionLostError(first_line(error)) from error
     if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
         response.close()
-        part.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise _ConnectionLostError("the server sends another part than was asked for")
     return response
 

@@ -140,8 +140,8 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> int:
 def _copy(source: Path, destination: Path) -> None:
     destination.parent.mkdir(exist_ok=True)
     discard(destination)  # where it is damaged, and may be a link
-    with source.open("rb") as read, written_atomically(destination) as written:
-        shutil.copyfileobj(read, written)
+    with source.open("rb") as opened, written_atomically(destination) as written:
+        shutil.copyfileobj(opened, written)
 
 
 def _failures(store: Store) -> dict[str, str] | None:
@@ -172,11 +172,11 @@ def export(folder: str | Path, out: Path) -> int:
     except ImportError as error:
         raise LRP4RAGError("export needs pyarrow: pip install 'lrp4rag[parquet]'") from error
     store = Store.existing(folder)
-    every = store.examples()
-    examples = [example for example in every if store.has(example)]
+    listed = store.examples()
+    examples = [example for example in listed if store.has(example)]
     if not examples:
         raise InputError("this store holds no relevance", path=folder)
-    _warn_of_missing(store, every)
+    _warn_of_missing(store, listed)
     schema = _schema(pa)
     with (
         written_atomically(out) as stream,
@@ -191,13 +191,13 @@ def export(folder: str | Path, out: Path) -> int:
 def _warn_of_missing(store: Store, examples: Sequence[Example]) -> None:
     """Name the rows that lack a part which others have: its file may be gone. Failures are known."""
     failed = store.failures()
-    known = [example for example in examples if example.id not in failed]
+    expected = [example for example in examples if example.id not in failed]
     for part in (RELEVANCE, READING, PROMPT):
-        ids = [one_line(one.id, 60) for one in known if not store.has(one, part)]
-        if 0 < len(ids) < len(known):
+        ids = [one_line(example.id, 60) for example in expected if not store.has(example, part)]
+        if 0 < len(ids) < len(expected):
             more = ", ..." if len(ids) > SHOWN else ""
             warnings.warn(
-                f"{len(ids)} of {len(known)} responses have no file of {part}, and "
+                f"{len(ids)} of {len(expected)} responses have no file of {part}, and "
                 f"{'are no rows' if part == RELEVANCE else 'are null in its columns'}; run lrp4rag extract "
                 f"again: {', '.join(ids[:SHOWN])}{more}",
                 LRP4RAGWarning,

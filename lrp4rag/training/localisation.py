@@ -84,18 +84,21 @@ def localisation(
     verdicts = {name: prediction.outcome for name, prediction in predictions.items()}
     if controls is not None:
         markings |= simple(rows, tokens, protocol)
-        verdicts |= whole(rows, protocol, controls, jobs)
+        verdicts |= response_outcomes(rows, protocol, controls, jobs)
     lines, responses, counts, hallucinated = {}, {}, {}, {}
     for generator, chosen in parts_of(rows).items():
-        part = rows.select(chosen)
+        selected = rows.select(chosen)
+        labels = selected.labels
         # Ranking tokens, which takes most of the time, releases Python's lock.
-        tasks = (delayed(line_of)(part, tokens, chosen, marking, resamples) for marking in markings.values())
+        tasks = (
+            delayed(line_of)(selected, tokens, chosen, marking, resamples) for marking in markings.values()
+        )
         lines[generator] = dict(zip(markings, Parallel(n_jobs=jobs, prefer="threads")(tasks), strict=True))
         responses[generator] = {
-            name: outcome_metrics(outcome.select(chosen), part.labels, part.groups, resamples=resamples)
+            name: outcome_metrics(outcome.select(chosen), labels, selected.groups, resamples=resamples)
             for name, outcome in verdicts.items()
         }
-        counts[generator], hallucinated[generator] = len(part), int(part.labels.sum())
+        counts[generator], hallucinated[generator] = len(selected), int(labels.sum())
     chosen_by = tuple(
         f"{name}: {label}" for name, model in predictions.items() for label in model.outcome.chosen
     )
@@ -116,7 +119,7 @@ def simple(rows: Rows, tokens: Tokens, protocol: Protocol) -> dict[str, Marking]
     return markings | {FLAG_EVERYTHING: Marking(everything.astype(float), everything, everything)}
 
 
-def whole(
+def response_outcomes(
     rows: Rows,
     protocol: Protocol,
     controls: Mapping[str, Control] = WHOLE,
@@ -161,21 +164,21 @@ def parts_of(rows: Rows, chosen: NDArray[np.intp] | None = None) -> dict[str, ND
     """Number the chosen rows (default: all) by generator, and all of them together."""
     chosen = np.arange(len(rows)) if chosen is None else chosen
     by_name = {name: np.intersect1d(numbers, chosen) for name, numbers in rows.by_generator.items()}
-    return {name: part for name, part in by_name.items() if len(part)} | {ALL: chosen}
+    return {name: numbers for name, numbers in by_name.items() if len(numbers)} | {ALL: chosen}
 
 
 def line_of(
-    part: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int
+    selected: Rows, tokens: Tokens, chosen: NDArray[np.intp], marking: Marking, resamples: int
 ) -> Located:
-    """Measure a marking of all tokens on some rows: `part`, whose numbers are `chosen`."""
+    """Measure a marking of all tokens on some rows: `selected`, whose numbers are `chosen`."""
     spans, in_sentences = [], []
-    for row, example, encoded in zip(chosen, part.examples, part.encodings, strict=True):
+    for row, example, encoded in zip(chosen, selected.examples, selected.encodings, strict=True):
         start, end = np.searchsorted(tokens.owner, [row, row + 1])
         text, offsets = example.response or "", encoded.response_offsets
         suspect = merged_spans(marking.marked[start:end], offsets, text)
         spans_of_sentences = sentences_in(text)
         flags = [marking.sentences[start:end][tokens_in(offsets, [span])] for span in spans_of_sentences]
-        marked = np.array([len(one) > 0 and one.mean() > 0.5 for one in flags], dtype=bool)
+        marked = np.array([len(each) > 0 and each.mean() > 0.5 for each in flags], dtype=bool)
         annotated = [(label.start, label.end) for label in example.labels or ()]
         spans.append(characters(suspect, annotated, len(text)))
         in_sentences.append(sentences(marked, annotated_sentences(example, spans_of_sentences)))
@@ -189,8 +192,8 @@ def line_of(
             tokens.groups[tokens.owner[inside]],
             resamples=min(resamples, TOKEN_RESAMPLES),
         ),
-        spans=overlap_metrics(spans, part.groups, resamples=resamples),
-        sentences=overlap_metrics(in_sentences, part.groups, resamples=resamples),
+        spans=overlap_metrics(spans, selected.groups, resamples=resamples),
+        sentences=overlap_metrics(in_sentences, selected.groups, resamples=resamples),
     )
 
 

@@ -134,9 +134,9 @@ def outcome_draws(outcome: Outcome, labels: Labels, draws: Draws) -> Values:
     return _joined(repeats, np.stack)
 
 
-def _joined(parts: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> Values:
-    parts = list(parts)
-    return {name: join([part[name] for part in parts]) for name in parts[0]}
+def _joined(values: Iterable[Values], join: Callable[[list[Scores]], Scores]) -> Values:
+    values = list(values)
+    return {name: join([each[name] for each in values]) for name in values[0]}
 
 
 def intervals_of(draws: Values, level: float = LEVEL) -> Metrics:
@@ -175,8 +175,8 @@ def ranking(labels: Labels, scores: Scores, weights: Scores) -> Values:
     hits_so_far, alarms_so_far = np.cumsum(hits, axis=1), np.cumsum(alarms, axis=1)
     positive, negative = hits_so_far[:, -1], alarms_so_far[:, -1]
     below = (hits * (negative[:, None] - alarms_so_far + alarms / 2)).sum(1)
-    seen = hits_so_far + alarms_so_far
-    precision = np.divide(hits_so_far, seen, out=np.zeros_like(seen), where=seen > 0)
+    flagged = hits_so_far + alarms_so_far
+    precision = np.divide(hits_so_far, flagged, out=np.zeros_like(flagged), where=flagged > 0)
     auroc, auprc = below / (positive * negative), (hits * precision).sum(1) / positive
     return {"auroc": auroc, "auprc": np.where(negative > 0, auprc, np.nan)}
 

@@ -60,8 +60,8 @@ class Rows:
     def select(self, which: Array | Sequence[int]) -> Self:
         """Select the rows of a mask (R,) or of indices; what was read is shared."""
         indices = np.arange(len(self))[np.asarray(which)]
-        some = None if self.entailments is None else [self.entailments[k] for k in indices]
-        return replace(self, examples=tuple(self.examples[k] for k in indices), entailments=some)
+        entailments = None if self.entailments is None else [self.entailments[k] for k in indices]
+        return replace(self, examples=tuple(self.examples[k] for k in indices), entailments=entailments)
 
     def select_generators(self, names: Sequence[str]) -> Self:
         """Select the responses of some generators, all where none is named.
@@ -71,8 +71,8 @@ class Rows:
         generators = self.generators
         for name in names:
             if name not in generators:
-                known = ", ".join(sorted(set(generators)))
-                raise InputError(f"no responses of '{name}'; there are: {known}", path=self.store.folder)
+                every = ", ".join(sorted(set(generators)))
+                raise InputError(f"no responses of '{name}'; there are: {every}", path=self.store.folder)
         return self.select(np.isin(generators, names)) if names else self
 
     @property
@@ -120,9 +120,9 @@ class Rows:
         return self._entailed(_with_one_context(map(self.store.read_record, self.examples)))
 
     def _entailed(self, records: Iterable[Record]) -> Iterator[Record]:
-        known = [None] * len(self) if self.entailments is None else self.entailments
-        for example, record, some in zip(self.examples, records, known, strict=True):
-            yield replace(record, source=example.source, entailed=some)
+        entailments = [None] * len(self) if self.entailments is None else self.entailments
+        for example, record, of_response in zip(self.examples, records, entailments, strict=True):
+            yield replace(record, source=example.source, entailed=of_response)
 
     def records(self) -> Iterator[Record]:
         """Make a record with relevance alone of each row."""
@@ -160,10 +160,10 @@ class Rows:
         key = (f"{part}/{name}", key_of(example))
         if key not in self._cache:
             if part == READING:
-                read: Any = self.store.read_record(example).encoded
+                value: Any = self.store.read_record(example).encoded
             else:
-                read = self.store.arrays(example, part, [name])[name] if part else self.store.read(example)
-            self._cache[key] = read
+                value = self.store.arrays(example, part, [name])[name] if part else self.store.read(example)
+            self._cache[key] = value
         return self._cache[key]
 
 
@@ -206,5 +206,5 @@ class TextRows(Rows):
     def readings(self) -> Iterator[Record]:
         identity = self._reader.identity.as_dict()
         encoded = ((self._reader.encode(example), example.generator) for example in self.examples)
-        records = (Record(one, identity, generator=name) for one, name in encoded)
+        records = (Record(encoding, identity, generator=name) for encoding, name in encoded)
         return self._entailed(_with_one_context(records))

@@ -81,15 +81,15 @@ class Store:
                 Manifest.read(manifest).configuration.require(configuration, manifest)
             elif not all(map(_left_behind, entries)):
                 raise InputError("this folder has files but is no store; name another", path=folder)
-            for place in entries:
-                if _is_part(place.name) and (place.is_symlink() or not place.is_dir()):
+            for path in entries:
+                if _is_part(path.name) and (path.is_symlink() or not path.is_dir()):
                     what = "this is no folder of its own; a part of the store belongs here"
-                    raise InputError(what, path=place)
+                    raise InputError(what, path=path)
             if not manifest.is_file():
                 Manifest(configuration).write(manifest)
         # What a killed run left half written was never renamed into place.
-        for place in (folder, *(folder / part for part in store.parts())):
-            remove_leftovers(place)
+        for path in (folder, *(folder / part for part in store.parts())):
+            remove_leftovers(path)
         return store
 
     @classmethod
@@ -103,8 +103,8 @@ class Store:
     def parts(self) -> list[str]:
         """Name the parts that have a folder, those of `PARTS` first; others have a file in it."""
         names = {path.name for path in self.folder.iterdir() if path.is_dir()}
-        others = sorted(name for name in names - {*PARTS} if matrix_shape(name) or self.files(name))
-        return [name for name in PARTS if name in names] + others
+        further = sorted(name for name in names - {*PARTS} if matrix_shape(name) or self.files(name))
+        return [name for name in PARTS if name in names] + further
 
     def matrices(self) -> list[str]:
         """Name the parts that are R*, the one that classifiers read (`MATRIX`) first."""
@@ -187,10 +187,10 @@ class Store:
         """
         added = _by_identity(examples)
         with _alone_in(self.folder):
-            manifest, known = self._manifest(), None
+            manifest, listed_before = self._manifest(), None
             try:
                 listed, data = self._read_examples()
-                known = _by_identity(listed)
+                listed_before = _by_identity(listed)
             except InputError:
                 if not rebuild:
                     raise
@@ -198,8 +198,8 @@ class Store:
                 words = f"it is made anew of the {len(added)} responses given now, and lists no others"
                 remade = f"{self.folder / EXAMPLES}: changed, damaged or missing; {words}"
                 warnings.warn(remade, LRP4RAGWarning, stacklevel=3)
-            merged = {**(known or {}), **added}
-            if merged != known:
+            merged = {**(listed_before or {}), **added}
+            if merged != listed_before:
                 content = dump_examples(merged.values())
                 coming = Data(examples=len(merged), sha256=hash_of(content))
                 # Killed between these writes, the store is still good: the file has one of the two hashes.

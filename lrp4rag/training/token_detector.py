@@ -142,11 +142,11 @@ Chosen = tuple[str, ...]
 """What, what was chosen, among what, by which rule, and on which data if not on the training rows' scores."""
 
 
-def _selections(seed: int, *made: Chosen) -> list[Selection]:
+def _selections(seed: int, *choices: Chosen) -> list[Selection]:
     data = INNER.format(folds=FOLDS, seed=seed)
     return [
         Selection(what=what, chosen=chosen, among=among, rule=rule, data=where[0] if where else data)
-        for what, chosen, among, rule, *where in made
+        for what, chosen, among, rule, *where in choices
         if chosen  # there is no shift where there is one generator
     ]
 
@@ -186,8 +186,8 @@ def _of_blocks(ensemble: Ensemble, rule: DecisionRule, seed: int) -> tuple[Chose
 
 
 def _of_rule(rule: DecisionRule, points: str, facets: Mapping[str, Facet]) -> tuple[Chosen, ...]:
-    named = zip(COLUMNS, rule.weights, strict=True)
-    weights = [f"{name} {weight:.2f}" for name, weight in (*named, *rule.alarm_weights.items()) if weight]
+    weighted = zip(COLUMNS, rule.weights, strict=True)
+    weights = [f"{name} {weight:.2f}" for name, weight in (*weighted, *rule.alarm_weights.items()) if weight]
     if rule.tree_weight:
         weights = [f"{FOLDS} times {COUNT} boosted trees of depth {DEPTH}, times {rule.tree_weight:.2f}"]
     slacks = ", ".join(
@@ -237,5 +237,7 @@ def reference_of(
     inside = sentence >= 0
     _, where, counts = np.unique(sentence[inside], return_inverse=True, return_counts=True)
     means, annotated = np.bincount(where, values[inside]) / counts, np.bincount(where, flags[inside]) > 0
-    parts = {"faithful": means[~annotated], "hallucinated": means[annotated]}
-    return Distribution(**{name: np.quantile(part, QUANTILES).tolist() for name, part in parts.items()})
+    by_label = {"faithful": means[~annotated], "hallucinated": means[annotated]}
+    return Distribution(
+        **{name: np.quantile(of_label, QUANTILES).tolist() for name, of_label in by_label.items()}
+    )

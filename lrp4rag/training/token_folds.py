@@ -126,8 +126,8 @@ def fit_block(
     inside = tokens.within(rows)
     place = np.searchsorted(rows, tokens.owner[inside])
     folds = [
-        (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held)))
-        for train, held in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
+        (np.flatnonzero(np.isin(place, train)), np.flatnonzero(np.isin(place, held_out)))
+        for train, held_out in grouped_folds(tokens.labels[rows], tokens.groups[rows], FOLDS, seed)
     ]
     flags = tokens.flags[inside]
     return fit_folds(fit, tokens.blocks[name][inside], flags, token_weights(flags, place), folds, seed)
@@ -168,8 +168,8 @@ def grow_trees(
     """Learn trees from S claims (see `choose_rule`), one for each fold of the `groups` (R,), the sources of
     their responses; return them, and the claims with what trees make of them that did not learn from them."""
     folds = [
-        (np.flatnonzero(np.isin(owner, train)), np.flatnonzero(np.isin(owner, held)))
-        for train, held in grouped_folds(labels, groups, FOLDS, 0)
+        (np.flatnonzero(np.isin(owner, train)), np.flatnonzero(np.isin(owner, held_out)))
+        for train, held_out in grouped_folds(labels, groups, FOLDS, 0)
     ]
     counts = claim_weights(wrong, owner, sets)
     trees, outside = fit_folds(Trees.fit, claims.table.astype(np.float32), wrong, counts, folds)
@@ -369,9 +369,9 @@ def score_folds(
         for name in (*tokens.blocks, *alarm_names(tokens)):
             places[k, name] = None
             if cache is not None:
-                parts = [_inputs(tokens, name, keys), protocol.words, k, split.train.tolist()]
-                places[k, name] = cache / f"{json_hash(parts)[:32]}.safetensors"
-    scores = {place: _kept(path) for place, path in places.items()}
+                dependences = [_inputs(tokens, name, keys), protocol.words, k, split.train.tolist()]
+                places[k, name] = cache / f"{json_hash(dependences)[:32]}.safetensors"
+    scores = {place: _read(path) for place, path in places.items()}
     missing = [place for place, scored in scores.items() if scored is None]
     tasks = (
         delayed(_scored)(k, name, tokens.select({name} - EVERY_FAULT.keys()), folds[k], protocol.seed)
@@ -385,12 +385,12 @@ def score_folds(
             discard(path)
             write_tensors(path, KIND, {"outside": scored.outside, "judged": scored.judged}, name=path.stem)
     return [
-        {name: kept for fold, name in places if fold == k and (kept := scores[fold, name]) is not None}
+        {name: result for fold, name in places if fold == k and (result := scores[fold, name]) is not None}
         for k in range(len(folds))
     ]
 
 
-def _kept(path: Path | None) -> BlockScores | None:
+def _read(path: Path | None) -> BlockScores | None:
     """Read scores; None where they are missing, damaged or another's."""
     try:
         return None if path is None else BlockScores(**read_tensors(path, KIND, None, path.stem)[1])

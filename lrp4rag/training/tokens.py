@@ -80,7 +80,7 @@ class Tokens:
         """Compute the features of records, and with the labels of their responses (`marked`) those of the
         `units` that alarms learn from. Raises `InputError` for a response without tokens, or without what the
         blocks are made of."""
-        parts: dict[str, list[Table]] = {name: [] for name in blocks}
+        by_block: dict[str, list[Table]] = {name: [] for name in blocks}
         sentences, generators, count = [], [], 0
         lengths = list[int]()
         stating, comparisons = list[bool](), [np.zeros((0, len(COMPARED)))]
@@ -92,7 +92,7 @@ class Tokens:
             for name, block in blocks.items():
                 table = block(record)
                 # States came from as many bits.
-                parts[name].append(lean(table) if isinstance(block, StateBlock) else table)
+                by_block[name].append(lean(table) if isinstance(block, StateBlock) else table)
             numbers = sentence_numbers(record)
             sentences.append(np.where(numbers >= 0, numbers + count, -1))
             statements = Statements.of(record)
@@ -100,13 +100,13 @@ class Tokens:
             comparisons.append(statements.compared)
             if spans:
                 for unit, rows in units(record).items():
-                    states = [row for row in rows if statements.stating[row.sentence] != "nothing"]
-                    tables[unit].add(states, len(lengths), count, spans[len(lengths)])
+                    stated = [row for row in rows if statements.stating[row.sentence] != "nothing"]
+                    tables[unit].add(stated, len(lengths), count, spans[len(lengths)])
             count += len(statements.stating)
             lengths.append(len(record))
             generators.append(record.generator or "")
         return cls(
-            {name: np.concatenate(tables) for name, tables in parts.items()},
+            {name: np.concatenate(tables) for name, tables in by_block.items()},
             np.concatenate(list(flags)),
             np.repeat(np.arange(len(lengths)), lengths),
             np.concatenate(sentences),
@@ -137,8 +137,8 @@ class Tokens:
         whose numbers rise; minus infinity for none."""
         numbers = self.faults[unit].sentence[inside]
         place = np.minimum(np.searchsorted(sentences, numbers), max(len(sentences) - 1, 0))
-        known = sentences[place] == numbers if len(sentences) else np.zeros(len(numbers), dtype=bool)
-        return highest_of(scores[known], place[known], len(sentences))
+        there = sentences[place] == numbers if len(sentences) else np.zeros(len(numbers), dtype=bool)
+        return highest_of(scores[there], place[there], len(sentences))
 
     def within(self, rows: Numbers) -> Numbers:
         """Number the tokens of some responses."""

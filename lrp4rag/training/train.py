@@ -32,7 +32,7 @@ from lrp4rag.training.controls import Control, constant, length, novel_words, on
 from lrp4rag.training.corpus import ANNOTATED, MADE, Corpus
 from lrp4rag.training.extract import Extraction
 from lrp4rag.training.folds import HONEST, ONCE, Protocol, groups_of, labels_of, splits
-from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation, whole
+from lrp4rag.training.localisation import ALL, CLASSIFIER, localisation, response_outcomes
 from lrp4rag.training.metrics import RESAMPLES, outcome_metrics, token_intervals
 from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.token_detector import fit_detector
@@ -63,7 +63,7 @@ def vector_evidence(
     }
     results = {
         name: outcome_metrics(outcome, rows.labels, rows.groups, resamples=resamples)
-        for name, outcome in whole(rows, protocol, candidates, jobs, "cross-validating").items()
+        for name, outcome in response_outcomes(rows, protocol, candidates, jobs, "cross-validating").items()
     }
     return Evidence(
         protocol=_words(protocol, resamples),
@@ -83,9 +83,9 @@ def token_evidence(
 ) -> Evidence:
     """Measure cross-validated predictions on the annotated rows of a corpus and on its further sets."""
     annotated = corpus.numbers(ANNOTATED)
-    part = {CLASSIFIER: predictions.take(tokens, annotated)}
+    of_annotated = {CLASSIFIER: predictions.take(tokens, annotated)}
     located = localisation(
-        rows.select(annotated), tokens.take(annotated), part, ONCE, resamples=resamples, jobs=jobs
+        rows.select(annotated), tokens.take(annotated), of_annotated, ONCE, resamples=resamples, jobs=jobs
     )
     generators = {
         name: GeneratorEvidence(
@@ -200,8 +200,8 @@ class TokenRecipe:
         examples are read."""
         if reads_comparer(self.blocks.values()):
             bundled_comparer()
-        require_sources(len({one.source for one in examples if one.labels}), "annotated")
-        require_sources(len({one.source for one in examples}), "other")
+        require_sources(len({example.source for example in examples if example.labels}), "annotated")
+        require_sources(len({example.source for example in examples}), "other")
 
     def train(self, rows: Rows, corpus: Corpus, resamples: int, jobs: int) -> Trained:
         """Learn from the whole corpus, and judge its annotated rows and further sets.
@@ -254,16 +254,16 @@ def _fitted(
     blocks: Mapping[str, Block],
     resamples: int,
     jobs: int,
-    **kept: Any,
+    **resuming: Any,
 ) -> Trained:
-    """Cross-validate, choose the operating points by what came out, and learn from all; `kept` says where
+    """Cross-validate, choose the operating points by what came out, and learn from all; `resuming` says where
     finished folds are."""
-    found = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs, **kept)
-    probabilities, annotated = found.outcome.probabilities[0], corpus.numbers(ANNOTATED)
+    predictions = cross_validate_tokens(tokens, ONCE, point=FEW_ALARMS, jobs=jobs, **resuming)
+    probabilities, annotated = predictions.outcome.probabilities[0], corpus.numbers(ANNOTATED)
     detector = fit_detector(
         rows, tokens, blocks, probabilities=probabilities, point=FEW_ALARMS, annotated=annotated
     )
-    evidence = token_evidence(rows, corpus, tokens.select(()), found, resamples, jobs)
+    evidence = token_evidence(rows, corpus, tokens.select(()), predictions, resamples, jobs)
     return Trained(detector, evidence, probabilities)
 
 
@@ -346,11 +346,11 @@ def refuse_seen(
     card: Card, examples: Sequence[Example], path: str | Path, comparer: EntailmentModel | None = None
 ) -> None:
     """Raise `InputError` where the detector, or its comparer, was trained on sources of these examples."""
-    seen = seen_examples(card, examples, comparer)
-    if seen:
+    trained_on = seen_examples(card, examples, comparer)
+    if trained_on:
         raise InputError(
-            f"{len(seen)} of {len(examples)} examples share question and passages with the "
-            f"detector's training data (first: '{seen[0].id}'), so its metrics on them would be too "
+            f"{len(trained_on)} of {len(examples)} examples share question and passages with the "
+            f"detector's training data (first: '{trained_on[0].id}'), so its metrics on them would be too "
             "good; leave them out, or allow seen sources",
             path=path,
         )

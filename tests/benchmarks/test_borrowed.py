@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from benchmarks import borrowed
 from lrp4rag import Detector, Example
+from lrp4rag.judge import Assessor
 from lrp4rag.reader import Reader
 from tests.claims.test_borrowed import FIXED, FLEX
 from tests.cli.plain_detector import plain_detector
@@ -20,10 +21,10 @@ def test_answers_are_counted_by_kind(
 ) -> None:
     detector = Detector(plain_detector(tiny_reader), tiny_reader)
     monkeypatch.setattr(borrowed.Detector, "load", lambda *_, **__: detector)
-    unborrowed = Detector._unborrowed
+    unborrowed = Assessor._unborrowed
 
     def is_flagged(_: Detector, example: Example) -> bool:
-        return Detector._unborrowed is unborrowed or "Fees" in str(example.response)
+        return Assessor._unborrowed is unborrowed or "Fees" in str(example.response)
 
     monkeypatch.setattr(borrowed, "is_flagged", is_flagged)
     given = {"question": "What does leaving Hearth Fixed 24 cost?", "passages": [FIXED, FLEX]}

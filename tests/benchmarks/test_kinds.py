@@ -341,7 +341,7 @@ def test_questions_are_judged_by_those_who_did_not_learn_from_them(
         return detector
 
     def judge(examples: Sequence[Example], **options: Any) -> Any:
-        asked.add((loaded[-1], str(examples[0].source), Comparer._asked(comparer, None)))  # type: ignore[arg-type]
+        asked.add((loaded[-1], str(examples[0].source), Comparer._networks_for(comparer, None)))  # type: ignore[arg-type]
         return judge_many(examples, **options)
 
     monkeypatch.setattr(Detector, "load", load)

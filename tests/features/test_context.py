@@ -53,8 +53,8 @@ def test_no_gram_skips_a_word_or_spans_two_passages(context: Context, gram: obje
 
 
 def test_words_are_those_of_the_question_of_each_passage_and_of_its_sentences(context: Context) -> None:
-    assert (context.passages, context.asked) == (PASSAGES, {"bridg", "open"})
-    assert context_of(worded("Who?", PASSAGES, "In 1874.")).asked == set()
+    assert (context.passages, context.question_words) == (PASSAGES, {"bridg", "open"})
+    assert context_of(worded("Who?", PASSAGES, "In 1874.")).question_words == set()
     assert context.words[1] == {"fish", "is", "sold", "nearb"}
     assert context.stems == (
         {"the", "old", "bridg", "open", "in", "1874"},
@@ -67,7 +67,7 @@ def test_words_are_those_of_the_question_of_each_passage_and_of_its_sentences(co
 def test_the_template_is_no_part_of_it() -> None:
     example = Example(QUESTION, PASSAGES, "In 1874.")
     found = context_of(encode(example, tiny_tokenizer()))
-    assert (found.passages, found.asked) == (PASSAGES, {"bridg", "open"})
+    assert (found.passages, found.question_words) == (PASSAGES, {"bridg", "open"})
 
 
 def cut(tokens: int) -> Context:

@@ -303,7 +303,7 @@ def test_what_is_written_has_its_own_log_probability(tiny_reader: Reader) -> Non
     ((claim, (scored, *_)),) = contrasts(one)
     first = claim.last - scored.written
     assert claim.first <= first < claim.last
-    assert scored.own == pytest.approx(one["logprob"][first : claim.last].sum())
+    assert scored.written_logprob == pytest.approx(one["logprob"][first : claim.last].sum())
 
 
 def test_a_response_without_values_has_empty_arrays(tiny_reader: Reader) -> None:

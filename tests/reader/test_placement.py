@@ -15,7 +15,7 @@ from lrp4rag.features.replay import PlainReplay
 from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader, load_reader, placement
 from lrp4rag.reader import reader as readers
-from lrp4rag.reader.placement import AUTO, cache_option, given_cache, is_away, room_for_weights
+from lrp4rag.reader.placement import AUTO, cache_in, cache_option, is_away, room_for_weights
 from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import plain_detector
 from tests.reader.test_quantised_reader import config_of
@@ -126,5 +126,5 @@ def former(ids: object, past_key_values: Any = None, **more: object) -> None: ..
 @pytest.mark.parametrize(("takes", "name"), [(new, "cache"), (former, "past_key_values")])
 def test_the_cache_goes_by_the_name_in_the_signature(takes: Any, name: str) -> None:
     assert cache_option(takes, "held") == {name: "held"}
-    assert given_cache({name: "held", "use_cache": True}) == "held"
-    assert given_cache({"use_cache": False}) is None
+    assert cache_in({name: "held", "use_cache": True}) == "held"
+    assert cache_in({"use_cache": False}) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrp4rag.reader.comparer import Pair
-from lrp4rag.training.calibrate import READ, Numbers, figures, fit_scales
+from lrp4rag.training.calibrate import LOG_ODDS, Numbers, figures, fit_scales
 from lrp4rag.training.labelled_pairs import LabelledPair, Told
 from lrp4rag.util.errors import InputError
 
@@ -34,7 +34,7 @@ def scores(
 ) -> dict[str, Numbers]:
     noise = np.random.default_rng(seed)
     clean = np.array([2.0 * one.wrong - 1 for one in pairs]) + noise.normal(0, 1.5, len(pairs))
-    return {name: slope * clean + offset + k for k, name in enumerate(READ)}
+    return {name: slope * clean + offset + k for k, name in enumerate(LOG_ODDS)}
 
 
 def test_a_comparer_on_another_scale_is_put_back_on_its_own():
@@ -50,7 +50,7 @@ def random(pairs: list[LabelledPair]) -> dict[str, Numbers]:
     noise = np.random.default_rng(1).normal(size=len(pairs))
     wrong = np.array([one.wrong for one in pairs])
     noise[wrong] -= noise[wrong].mean() - noise[~wrong].mean() + 0.01
-    return dict.fromkeys(READ, noise)
+    return dict.fromkeys(LOG_ODDS, noise)
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ def supported_architectures() -> tuple[str, ...]:
 def family_of(model: Any) -> Family:
     """Return the adapter for a model; raises `InputError` for an architecture or activation without rules."""
     name = type(model).__name__
-    family = next((one for one in FAMILIES if name in one.architectures), None)
+    family = next((candidate for candidate in FAMILIES if name in candidate.architectures), None)
     if family is None:
-        known = ", ".join(supported_architectures())
-        raise InputError(f"unsupported architecture '{name}'; supported: {known}")
+        names = ", ".join(supported_architectures())
+        raise InputError(f"unsupported architecture '{name}'; supported: {names}")
     activation = activation_of(model.config)
     if activation not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise InputError(f"{name} with activation '{activation}' is not supported; supported: {known}")
+        names = ", ".join(ACTIVATIONS)
+        raise InputError(f"{name} with activation '{activation}' is not supported; supported: {names}")
     if getattr(model.config, "use_bidirectional_attention", False):
         raise InputError(f"{name} with bidirectional attention is not supported; it must be causal")
     return family

@@ -76,8 +76,8 @@ class Block:
 
     @property
     def linears(self) -> list[Any]:
-        parts = (self.query, self.key, self.value, self.output, *(self.dense or ()))
-        return list({id(part.linear): part.linear for part in parts}.values())
+        projections = (self.query, self.key, self.value, self.output, *(self.dense or ()))
+        return list({id(projection.linear): projection.linear for projection in projections}.values())
 
     def gate_and_up(self, x: Tensor) -> tuple[Tensor, Tensor]:
         assert self.dense is not None

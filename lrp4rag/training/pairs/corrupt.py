@@ -90,28 +90,28 @@ def _families(
     examples: Sequence[Example], kinds: Sequence[str], faults: int, each: int, harmless: bool, seed: int
 ) -> Iterator[list[Example]]:
     faithful = [example for example in examples if example.labels == () and example.response]
-    taken, counts = {example.id for example in examples}, Counter[str]()
+    ids, counts = {example.id for example in examples}, Counter[str]()
     common = common_words(faithful)
     for example in faithful:
         random = Random(f"{seed}/{example.id}")  # what follows does not depend on the other examples' edits
-        draft = Draft(example, _others(example, faithful, random), common)
+        draft = Draft(example, _lenders(example, faithful, random), common)
         order = sorted(random.sample(kinds, len(kinds)), key=lambda kind: counts[kind])
         copies = list[Example]()
-        seen: set[object] = {(example.passages, example.response)}
-        wanted, fruitless = each, 0
+        contents: set[object] = {(example.passages, example.response)}
+        left, fruitless = each, 0
         for kind in itertools.islice(itertools.cycle(order), each * len(order)):
-            if not wanted or fruitless == _FRUITLESS * len(order):
+            if not left or fruitless == _FRUITLESS * len(order):
                 break
             fruitless += 1
             edits = find_faults(draft, random, kind, kinds, faults)
             if not edits:
                 continue
             twin = labelled(example, edits)
-            if _add(copies, twin, seen, taken):
-                wanted, fruitless = wanted - 1, 0
+            if _add(copies, twin, contents, ids):
+                left, fruitless = left - 1, 0
                 counts.update(edit.kind for edit in edits)
                 if harmless and (mild := harmless_twin(draft, edits, random)) is not None:
-                    _add(copies, mild, seen, taken)
+                    _add(copies, mild, contents, ids)
         yield [example, *copies] if copies else []
 
 
@@ -126,8 +126,8 @@ def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], 
     `kinds`; none where the draft admits none of that kind. A refusal, which replaces all, stands alone."""
     edits = list[Edit]()
     for _ in range(count):
-        others = [kind for kind in kinds if kind != "refusal"]
-        for kind in random.sample(others, len(others)) if edits else [first]:
+        kinds_beside = [kind for kind in kinds if kind != "refusal"]
+        for kind in random.sample(kinds_beside, len(kinds_beside)) if edits else [first]:
             candidates = (edit for edit in HARMFUL[kind](draft, random) if edit.apart_from(edits))
             if (edit := next(candidates, None)) is not None:
                 edits.append(edit)
@@ -142,11 +142,11 @@ def find_faults(draft: Draft, random: Random, first: str, kinds: Sequence[str], 
 def labelled(example: Example, edits: Sequence[Edit]) -> Example:
     """Apply edits to an example, label each, and add the passages that they bring."""
     response, spans = apply(example.response or "", edits)
-    kinds = [edit.kind for edit in sorted(edits, key=lambda one: one.start)]
+    kinds = [edit.kind for edit in sorted(edits, key=lambda edit: edit.start)]
     labels = tuple(Label(*span, kind) for span, kind in zip(spans, kinds, strict=True))
     name = "+".join(dict.fromkeys(kinds)).replace(" ", "-")
-    given = _with_those_of(example, edits)
-    return replace(given, response=response, labels=labels, id=f"{example.id}~{name}")
+    base = _with_those_of(example, edits)
+    return replace(base, response=response, labels=labels, id=f"{example.id}~{name}")
 
 
 def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Example | None:
@@ -156,9 +156,9 @@ def harmless_twin(draft: Draft, edits: Sequence[Edit], random: Random) -> Exampl
         changed = _with_those_of(draft.example, edits)
         return replace(changed, id=f"{draft.example.id}~passage-added")
     words = content_words(draft.example.question)
-    for other in draft.others if edits[0].kind == "refusal" and words else ():
-        if max(index_of(tuple(other.passages)).similarities(words), default=0.0) < GROUNDED:
-            return refused(draft.example, other, random)
+    for lender in draft.others if edits[0].kind == "refusal" and words else ():
+        if max(index_of(tuple(lender.passages)).similarities(words), default=0.0) < GROUNDED:
+            return refused(draft.example, lender, random)
     return reworded(draft, random)
 
 
@@ -180,13 +180,13 @@ def reworded(draft: Draft, random: Random, count: int = _REWORDINGS) -> Example 
 def _keeps_values(draft: Draft, edit: Edit) -> bool:
     response, _ = apply(draft.response, [edit])
     values = find_values(response, draft.surroundings)
-    return all(any(agree(value, own) for own in draft.values) for value in values)
+    return all(any(agree(value, original) for original in draft.values) for value in values)
 
 
-def refused(example: Example, other: Example, random: Random) -> Example:
+def refused(example: Example, lender: Example, random: Random) -> Example:
     """Ask the question of another source's passages, with a refusal, which is right there."""
     texts = [text for text in REFUSALS if "{" not in text]
-    changed = with_passages(example, other.passages)
+    changed = with_passages(example, lender.passages)
     return replace(changed, response=random.choice(texts), labels=(), id=f"{example.id}~refused")
 
 
@@ -214,25 +214,25 @@ def _with_those_of(example: Example, edits: Sequence[Edit]) -> Example:
     return with_passages(example, [*example.passages, *added]) if added else example
 
 
-def _others(example: Example, faithful: Sequence[Example], random: Random) -> list[Example]:
+def _lenders(example: Example, faithful: Sequence[Example], random: Random) -> list[Example]:
     """Draw faithful examples of other sources; none where there is one source."""
     drawn = random.sample(faithful, min(_LENDERS, len(faithful)))
-    return [other for other in drawn if other.source != example.source]
+    return [lender for lender in drawn if lender.source != example.source]
 
 
-def _add(copies: list[Example], copy: Example, seen: set[object], taken: set[str]) -> bool:
+def _add(copies: list[Example], copy: Example, contents: set[object], ids: set[str]) -> bool:
     """Append a copy under an id that nothing has, unless an equal one is there."""
     content = (copy.passages, copy.response)
-    if content in seen:
+    if content in contents:
         return False
-    seen.add(content)
-    copies.append(renamed(copy, taken))
+    contents.add(content)
+    copies.append(renamed(copy, ids))
     return True
 
 
-def renamed(example: Example, taken: set[str]) -> Example:
+def renamed(example: Example, ids: set[str]) -> Example:
     """Give an example an id that nothing has, and take it."""
     names = itertools.chain([example.id], (f"{example.id}~{number}" for number in itertools.count(2)))
-    name = next(name for name in names if name not in taken)
-    taken.add(name)
+    name = next(name for name in names if name not in ids)
+    ids.add(name)
     return replace(example, id=name)

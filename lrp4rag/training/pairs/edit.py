@@ -39,9 +39,9 @@ class Edit:
     text: str
     passage: str = ""
 
-    def apart_from(self, others: Sequence[Edit]) -> bool:
-        """Say whether at least one character stays between it and each of the others."""
-        return all(self.end < other.start or other.end < self.start for other in others)
+    def apart_from(self, edits: Sequence[Edit]) -> bool:
+        """Say whether at least one character stays between it and each of some edits."""
+        return all(self.end < edit.start or edit.end < self.start for edit in edits)
 
 
 class Draft:
@@ -58,7 +58,7 @@ class Draft:
         self.surroundings = Surroundings(self.context)
         self.sentences = sentences_in(self.response)
         self.values = find_values(self.response, self.surroundings)
-        self.asked = find_values(example.question)
+        self.question_values = find_values(example.question)
 
     def shuffled(self, random: Random, *kinds: str) -> list[Value]:
         """Return its values of these kinds, in any order."""

@@ -108,9 +108,9 @@ it['\u2019]s(?= (?!been|got|had)[a-z]) = it is
 SYNONYMS = [
     (
         re.compile(rf"\b(?:{pattern.strip()})(?!\w)", re.IGNORECASE),
-        tuple(one.strip() for one in others.split("|")),
+        tuple(text.strip() for text in alternatives.split("|")),
     )
-    for pattern, _, others in (line.partition(" = ") for line in _SYNONYMS.strip().splitlines())
+    for pattern, _, alternatives in (line.partition(" = ") for line in _SYNONYMS.strip().splitlines())
 ]
 """Patterns of words, and what says the same in their place."""
 _QUOTED = re.compile(
@@ -145,10 +145,10 @@ def synonyms(draft: Draft, random: Random) -> Iterator[Edit]:
     """Put another word for the same, where it is no part of a name or a quotation."""
     fixed = [(value.start, value.end) for value in draft.values if value.kind == "name"]
     fixed += [match.span() for match in _QUOTED.finditer(draft.response)]
-    for pattern, others in SYNONYMS:
+    for pattern, alternatives in SYNONYMS:
         for match in pattern.finditer(draft.response):
             if not any(start < match.end() and match.start() < end for start, end in fixed):
-                text = _cased(random.choice(others), match[0])
+                text = _cased(random.choice(alternatives), match[0])
                 if edit := draft.edit("synonym", *match.span(), text):
                     yield edit
 
@@ -205,7 +205,7 @@ def _short_name(draft: Draft, key: tuple[str | int | None, ...], text: str) -> s
     alone = (key[-1],) if len(key) == 2 and " " in text else None
     places = draft.index.places if alone else []
     used = text[-1].islower() and any(
-        one.kind == "name" and one.key == alone for place in places for one in place.values
+        value.kind == "name" and value.key == alone for place in places for value in place.values
     )
     return text.rsplit(" ", 1)[-1] if used else None
 

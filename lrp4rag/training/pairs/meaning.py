@@ -68,7 +68,7 @@ _CONDITIONS = (
     ),
 )
 
-_CONDITIONAL = [(re.compile(pattern), others) for pattern, others in _CONDITIONS]
+_CONDITIONAL = [(re.compile(pattern), replacements) for pattern, replacements in _CONDITIONS]
 """Patterns of what limits a statement, and what in their place does not, or limits otherwise."""
 
 
@@ -90,8 +90,8 @@ def negations(draft: Draft, random: Random) -> Iterator[Edit]:
         ):
             continue
         places.append(((value.start, value.end), opposites(value)))
-    for (start, end), others in random.sample(places, len(places)):
-        edit = draft.edit("negation", start, end, random.choice(others)) if others else None
+    for (start, end), replacements in random.sample(places, len(places)):
+        edit = draft.edit("negation", start, end, random.choice(replacements)) if replacements else None
         if edit is not None and draft.grounded(start):
             yield edit
 
@@ -99,12 +99,12 @@ def negations(draft: Draft, random: Random) -> Iterator[Edit]:
 def conditions(draft: Draft, random: Random) -> Iterator[Edit]:
     """Drop a condition or a limit, turn it round, or say it of everything."""
     places = [
-        (match.span(), others)
-        for pattern, others in _CONDITIONAL
+        (match.span(), replacements)
+        for pattern, replacements in _CONDITIONAL
         for match in pattern.finditer(draft.response)
     ]
-    for (start, end), others in random.sample(places, len(places)):
-        edit = draft.edit("condition", start, end, random.choice(others))
+    for (start, end), replacements in random.sample(places, len(places)):
+        edit = draft.edit("condition", start, end, random.choice(replacements))
         if edit is not None and draft.grounded(min(start + 1, end)):
             yield edit
 

@@ -49,7 +49,7 @@ def _swaps(families: Iterable[str]) -> dict[str, list[str]]:
     swaps = {}
     for words in map(str.split, families):
         for k, word in enumerate(words):
-            swaps[word] = [one for one in words[max(k - 2, 0) : k + 3] if one != word]
+            swaps[word] = [neighbour for neighbour in words[max(k - 2, 0) : k + 3] if neighbour != word]
     return swaps
 
 
@@ -57,7 +57,7 @@ _UNITS, _CURRENCIES = _swaps(_FAMILIES), _swaps(_MONEY)
 
 _UNIT = re.compile(
     r"(?<![a-zA-Z])(?:"
-    + "|".join(re.escape(one) for one in sorted({*_UNITS, *_CURRENCIES}, key=len, reverse=True))
+    + "|".join(re.escape(unit) for unit in sorted({*_UNITS, *_CURRENCIES}, key=len, reverse=True))
     + r")(?![\w²³/])"
 )
 
@@ -106,10 +106,10 @@ def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
         if value.kind == "date":
             texts = other_dates(value, random)
             texts += [
-                one.value.text
-                for one in rivals(value, draft.occurrences(value))
-                if _parts(one.value) == _parts(value)
-                and len(one.value.text.split()) == len(value.text.split())
+                rival.value.text
+                for rival in rivals(value, draft.occurrences(value))
+                if _missing_fields(rival.value) == _missing_fields(value)
+                and len(rival.value.text.split()) == len(value.text.split())
             ]
         elif value.kind == "time":
             texts = other_times(value, random)
@@ -119,8 +119,8 @@ def dates_and_units(draft: Draft, random: Random) -> Iterator[Edit]:
             scale = match[0] in ("thousand", "million", "billion")
             money = value.unit in ("USD", "EUR", "GBP") and not scale
             before, after = value.text[: match.start()], value.text[match.end() :]
-            others = (_CURRENCIES if money else _UNITS).get(match[0], [])
-            texts = [_with_article(before + one + after) for one in others]
+            replacements = (_CURRENCIES if money else _UNITS).get(match[0], [])
+            texts = [_with_article(before + word + after) for word in replacements]
         if texts and draft.supported(value) >= SUPPORTED:
             yield from _first(draft, "date or unit", value, random.sample(texts, len(texts)))
 
@@ -132,13 +132,16 @@ def is_wrong(draft: Draft, value: Value, text: str) -> bool:
     start, end = draft.sentence(value.start)
     sentence = draft.response[start : value.start] + text + draft.response[value.end : end]
     place = (value.start - start, value.start - start + len(text))
-    values = (one for one in find_values(sentence, draft.surroundings) if (one.start, one.end) == place)
-    written = next((one for one in values if one.kind == value.kind), None)
-    if written is None or agree(written, value) or any(agree(written, one) for one in draft.asked):
+    values = (each for each in find_values(sentence, draft.surroundings) if (each.start, each.end) == place)
+    written = next((candidate for candidate in values if candidate.kind == value.kind), None)
+    if written is None or any(agree(written, each) for each in (value, *draft.question_values)):
         return False
     written = replace(written, start=value.start, end=value.end)
     occurrences, support = draft.occurrences(written), draft.supported(value)
-    fits = any(agree(written, one.value) and one.similarity >= CLEARLY_WORSE * support for one in occurrences)
+    fits = any(
+        agree(written, occurrence.value) and occurrence.similarity >= CLEARLY_WORSE * support
+        for occurrence in occurrences
+    )
     return not fits and not _in_a_range(written, occurrences)
 
 
@@ -156,11 +159,11 @@ def name_of_another(draft: Draft, name: str, random: Random) -> str | None:
     text = draft.context.lower()
     candidates = [
         value.text
-        for other in draft.others
-        for place in index_of(tuple(other.passages)).places
+        for lender in draft.others
+        for place in index_of(tuple(lender.passages)).places
         for value in place.values
         if value.kind == "name"
-        and _can_replace(value, name, other.passages[place.passage], draft)
+        and _can_replace(value, name, lender.passages[place.passage], draft)
         and value.text.lower() not in text
     ]
     return random.choice(candidates) if candidates else None
@@ -188,30 +191,30 @@ def _in_a_range(value: Value, occurrences: Iterable[Occurrence]) -> bool:
     """Say whether a quantity lies between two that stand side by side in a passage, such as "20 to 60 mm"."""
     if value.kind != "quantity":
         return False
-    ordered = sorted(occurrences, key=lambda one: (one.passage, one.value.start))
+    ordered = sorted(occurrences, key=lambda occurrence: (occurrence.passage, occurrence.value.start))
     return any(
-        one.passage == other.passage
-        and other.value.start - one.value.end <= len(" and  ")
-        and min(one.value.amount, other.value.amount)
+        first.passage == second.passage
+        and second.value.start - first.value.end <= len(" and  ")
+        and min(first.value.amount, second.value.amount)
         <= value.amount
-        <= max(one.value.amount, other.value.amount)
-        for one, other in pairwise(ordered)
+        <= max(first.value.amount, second.value.amount)
+        for first, second in pairwise(ordered)
     )
 
 
 def _other_periods(value: Value, random: Random) -> list[str]:
     text = value.text
     if text.lower() in _ADVERBS:
-        others = [
-            one
-            for one in _ADVERBS
-            if one not in (text.lower(), "hourly") and {one, text.lower()} != {"yearly", "annually"}
+        texts = [
+            adverb
+            for adverb in _ADVERBS
+            if adverb not in (text.lower(), "hourly") and {adverb, text.lower()} != {"yearly", "annually"}
         ]
     else:
         unit = str(value.key[0])
-        others = [re.sub(unit, one, text) for one in _PERIODS if unit in _PERIODS and one != unit]
-        others = [_with_article(one) for one in others]
-    return random.sample(others, len(others))
+        periods = [period for period in _PERIODS if unit in _PERIODS and period != unit]
+        texts = [_with_article(re.sub(unit, period, text)) for period in periods]
+    return random.sample(texts, len(texts))
 
 
 def _with_article(text: str) -> str:
@@ -226,5 +229,5 @@ def _looks(text: str) -> tuple[bool, bool, bool]:
     return any(sign.isdigit() for sign in text), text.isupper(), " " in text
 
 
-def _parts(value: Value) -> list[bool]:
-    return [part is None for part in value.key]
+def _missing_fields(value: Value) -> list[bool]:
+    return [field is None for field in value.key]

@@ -71,15 +71,15 @@ def refusals(draft: Draft, random: Random) -> Iterator[Edit]:
 def misattributions(draft: Draft, random: Random) -> Iterator[Edit]:
     """Say of the response's subject what a passage says of something else; the passage comes along."""
     yield from _numbers_of_another(draft, random)
-    said = {text: other for other in draft.others for text in statements(other) if _PRONOUN.match(text)}
-    for edit in _inserted(draft, random, "misattributed", [*said]):
-        yield replace(edit, passage=_source_of(said[edit.text.strip()], edit.text))
+    sources = {text: lender for lender in draft.others for text in statements(lender) if _PRONOUN.match(text)}
+    for edit in _inserted(draft, random, "misattributed", [*sources]):
+        yield replace(edit, passage=_source_of(sources[edit.text.strip()], edit.text))
 
 
 def inventions(draft: Draft, random: Random) -> Iterator[Edit]:
     """Insert a statement that the passages do not have: one of another source's response."""
     yield from _inserted(
-        draft, random, "invention", [text for one in draft.others for text in statements(one)]
+        draft, random, "invention", [text for lender in draft.others for text in statements(lender)]
     )
 
 
@@ -115,29 +115,30 @@ def _numbers_of_another(draft: Draft, random: Random) -> Iterator[Edit]:
         around = draft.response[: value.start], draft.response[value.end :]
         if is_label(*around) or draft.supported(value) < SUPPORTED:
             continue
-        best = next(one for one in draft.occurrences(value) if agree(value, one.value))
+        best = next(occurrence for occurrence in draft.occurrences(value) if agree(value, occurrence.value))
         passage = draft.example.passages[best.passage]
         values = [
-            one for place in draft.index.places if place.passage == best.passage for one in place.values
+            each for place in draft.index.places if place.passage == best.passage for each in place.values
         ]
-        names = Counter(one.text for one in values if one.kind == "name" and _is_subject(one.text, draft))
+        names = Counter(each.text for each in values if each.kind == "name" and _is_subject(each.text, draft))
         name = next((name for name, _ in names.most_common()), None)
         new = None if name is None else name_of_another(draft, name, random)
         if name is None or new is None:
             continue
-        numbers = {one: _others(passage, one, random) for one in values if one.kind == "quantity"}
-        changed = {one: random.choice(texts) for one, texts in numbers.items() if texts}
-        read = find_values(changed.get(best.value, ""))
-        text = as_written(value, read[0]) if read and read[0].kind == "quantity" else None
+        numbers = {each: _other_numbers(passage, each, random) for each in values if each.kind == "quantity"}
+        changed = {quantity: random.choice(texts) for quantity, texts in numbers.items() if texts}
+        written = find_values(changed.get(best.value, ""))
+        text = as_written(value, written[0]) if written and written[0].kind == "quantity" else None
         if text is None or not is_wrong(draft, value, text):
             continue
-        copy, _ = apply(passage, [Edit("", one.start, one.end, other) for one, other in changed.items()])
+        edits = [Edit("", each.start, each.end, instead) for each, instead in changed.items()]
+        copy, _ = apply(passage, edits)
         copy = re.sub(rf"\b{re.escape(name)}\b", new.replace("\\", r"\\"), copy)
         if (edit := draft.edit("misattributed", value.start, value.end, text, copy)) is not None:
             yield edit
 
 
-def _others(passage: str, value: Value, random: Random) -> list[str]:
+def _other_numbers(passage: str, value: Value, random: Random) -> list[str]:
     before, after = passage[: value.start], passage[value.end :]
     # "3  Place": a list without lines
     label = after.startswith("  ") or is_label(before, after)
@@ -153,12 +154,12 @@ def _is_subject(name: str, draft: Draft) -> bool:
     )
 
 
-def _source_of(other: Example, text: str) -> str:
+def _source_of(example: Example, text: str) -> str:
     """Find the passage of an example that a sentence of its response rests on."""
-    index = index_of(tuple(other.passages))
+    index = index_of(tuple(example.passages))
     similarities = index.similarities(content_words(text))
     best = max(range(len(similarities)), key=similarities.__getitem__, default=None)
-    return other.passages[0 if best is None else index.places[best].passage]
+    return example.passages[0 if best is None else index.places[best].passage]
 
 
 def _topic(question: str) -> str:

@@ -39,18 +39,18 @@ _ARTICLES = re.compile(r"\b(?:the|every|each|first|last|next|past|per|a|an|this|
 
 def other_numbers(value: Value, random: Random) -> list[str]:
     """Put other numbers that look as likely into `value`'s text: a digit changed, or a neighbour."""
-    own = DIGITS.search(value.text)
-    if own is None:
+    number_match = DIGITS.search(value.text)
+    if number_match is None:
         word = NUMBER_WORD.search(value.text)
         if word is None:
             return []
         number = SMALL_NUMBERS.index(word[0].lower())
         near = [number + by for by in (-3, -2, -1, 1, 2, 3, 4) if 2 <= number + by < len(SMALL_NUMBERS)]
         return [
-            value.text[: word.start()] + cased(SMALL_NUMBERS[one], word[0]) + value.text[word.end() :]
-            for one in random.sample(near, len(near))
+            value.text[: word.start()] + cased(SMALL_NUMBERS[neighbour], word[0]) + value.text[word.end() :]
+            for neighbour in random.sample(near, len(near))
         ]
-    digits, texts = own[0], list[str]()
+    digits, texts = number_match[0], list[str]()
     places = [k for k, sign in enumerate(digits) if sign.isdigit()]
     for _ in range(5):
         place = random.choice(places)
@@ -60,7 +60,8 @@ def other_numbers(value: Value, random: Random) -> list[str]:
         texts.append(digits[:place] + random.choice(choices) + digits[place + 1 :])
     if len(places) == len(digits) == 2 and digits[0] != digits[1] != "0":
         texts.append(digits[::-1])
-    return [value.text[: own.start()] + text + value.text[own.end() :] for text in dict.fromkeys(texts)]
+    before, after = value.text[: number_match.start()], value.text[number_match.end() :]
+    return [before + text + after for text in dict.fromkeys(texts)]
 
 
 def other_dates(value: Value, random: Random) -> list[str]:
@@ -76,7 +77,7 @@ def other_dates(value: Value, random: Random) -> list[str]:
         ]
         texts += [text.replace(str(year), str(random.choice(years)))] if years else []
     if day is not None:
-        days = [str(one) for one in range(4, 29) if one != int(day) and one not in (21, 22, 23)]
+        days = [str(number) for number in range(4, 29) if number != int(day) and number not in (21, 22, 23)]
         pattern = rf"(?<!\d)0?{day}(?:st|nd|rd|th)?(?!\d)"
         ending = "th" if re.search(rf"{day}[a-z]", text) else ""
         texts.append(re.sub(pattern, random.choice(days) + ending, text, count=1))
@@ -89,15 +90,16 @@ def other_dates(value: Value, random: Random) -> list[str]:
 
 def other_times(value: Value, random: Random) -> list[str]:
     """Put another hour into a time's text; none where the hour is a word."""
-    own = re.match(r"\d+", value.text)
-    if own is None:
-        other = {"noon": "midnight", "midnight": "noon"}.get(value.text.lower())
-        return [] if other is None else [other]
-    hour = int(own[0])
-    hours = [one for one in (range(1, 13) if hour <= 12 else range(13, 24)) if one != hour]
+    hour_match = re.match(r"\d+", value.text)
+    if hour_match is None:
+        opposite = {"noon": "midnight", "midnight": "noon"}.get(value.text.lower())
+        return [] if opposite is None else [opposite]
+    hour = int(hour_match[0])
+    hours = [number for number in (range(1, 13) if hour <= 12 else range(13, 24)) if number != hour]
     return [
-        str(one).zfill(len(own[0]) if own[0][0] == "0" else 1) + value.text[own.end() :]
-        for one in random.sample(hours, 3)
+        str(drawn).zfill(len(hour_match[0]) if hour_match[0][0] == "0" else 1)
+        + value.text[hour_match.end() :]
+        for drawn in random.sample(hours, 3)
     ]
 
 
@@ -105,7 +107,7 @@ def is_label(before: str, after: str) -> bool:
     """Say whether what stands between two texts is part of a fraction or a decimal number, or the number of a
     step, a page or a product."""
     patterns = (_FRACTION_BEFORE, _NUMBERED, _NAMED)
-    return any(one.search(before[-40:]) for one in patterns) or bool(_FRACTION_AFTER.match(after))
+    return any(pattern.search(before[-40:]) for pattern in patterns) or bool(_FRACTION_AFTER.match(after))
 
 
 def is_bound(before: str, after: str) -> bool:
@@ -125,7 +127,7 @@ def reworded(value: Value, before: str = "", after: str = "") -> list[str]:
         texts = _periods(value.text, before)
     else:
         texts = []
-    return [one for one in texts if one != value.text]
+    return [text for text in texts if text != value.text]
 
 
 def _quantities(value: Value, before: str, after: str) -> list[str]:
@@ -175,12 +177,12 @@ def _in_longer_unit(text: str) -> list[str]:
     if match is None or match[2] not in _LONGER:
         return []
     unit, factor = _LONGER[match[2]]
-    count = int(match[1]) / factor
-    whole, part = int(count), count - int(count)
-    if not 1 <= whole <= 20 or (part and part not in _HALVES):
+    total = int(match[1]) / factor
+    count, rest = int(total), total - int(total)
+    if not 1 <= count <= 20 or (rest and rest not in _HALVES):
         return []
-    number = SMALL_NUMBERS[whole]
-    if not part:
-        return [f"{number} {unit}{'s' * (whole > 1)}"]
+    number = SMALL_NUMBERS[count]
+    if not rest:
+        return [f"{number} {unit}{'s' * (count > 1)}"]
     article = "an" if unit == "hour" else "a"
-    return [f"{article} {unit}{_HALVES[part]}" if whole == 1 else f"{number}{_HALVES[part]} {unit}s"]
+    return [f"{article} {unit}{_HALVES[rest]}" if count == 1 else f"{number}{_HALVES[rest]} {unit}s"]

@@ -17,8 +17,8 @@ SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.jsonl")))
 
 def set_path(data: str | Path) -> str | Path:
     """Return the file of a set, where `data` is its name and no file is there by that name; else `data`."""
-    named = str(data) in SETS and not Path(data).exists()
-    return _FOLDER / f"{data}.jsonl" if named else data
+    is_name = str(data) in SETS and not Path(data).exists()
+    return _FOLDER / f"{data}.jsonl" if is_name else data
 
 
 def load_set(data: str | Path) -> list[Example]:
