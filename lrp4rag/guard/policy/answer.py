@@ -107,7 +107,7 @@ class GuardedAnswer:
     there is none; if the policy withholds then, the answer is `over` before it begins. Else `begin` it with a
     reading of the prompt. A sentence that states nothing (a heading, "Okay.") waits for the next sentence
     that does, and is decided on with it. The answer is `over` once it has ended, or the policy has `stopped`
-    it. """
+    it."""
 
     def __init__(self, policy: Policy, question: str, sources: Sequence[Source]) -> None:
         """Run the retrieval gate; it takes up to the policy's budget."""
