@@ -131,13 +131,13 @@ class Omissions:
 
     def _carries(self, content: _Content, condition: _Condition) -> bool:
         """Say whether question and answer have a condition."""
-        own, core = _amounts(condition.text), _amounts(condition.core)
-        for amount in own:
+        amounts, core = _amounts(condition.text), _amounts(condition.core)
+        for amount in amounts:
             if _has(core, amount):
                 continue
             rivals = [rival for rival in content.amounts if comparable(amount, rival)]
             # An amount that agrees with nothing there is wrong, not left out.
-            if any(agree(rival, amount) or not _has((*own, *core), rival) for rival in rivals):
+            if any(agree(rival, amount) or not _has((*amounts, *core), rival) for rival in rivals):
                 return True
         words = _forms(condition.text) - _forms(condition.core) - _forms(_SIGNS)
         return not words or len(words & content.forms) / len(words) > self.carried

@@ -228,7 +228,7 @@ class GuardedAnswer:
 
     @property
     def abstained(self) -> bool:
-        """Whether a sentence is unlike the training data."""
+        """Say whether a sentence is unlike the training data."""
         return any(sentence.abstained for sentence in self.judged)
 
     def assess(self, threshold: float | None) -> Assessment:

@@ -85,20 +85,20 @@ class Supporter:
         if not words or any(value.kind == "absence" for value in values):
             return Judgement(True)
         cited = self._places(parts)
-        own = self._support(words, values, cited)
+        support = self._support(words, values, cited)
         inside = set(cited)
         rivals: dict[int, Support] = {}
         for passage, numbers in self._numbers.items():
             rest = [number for number in numbers if number not in inside]
-            if rest and (support := self._support(words, values, rest)).enough():
-                rivals[passage] = support
+            if rest and (rival := self._support(words, values, rest)).enough():
+                rivals[passage] = rival
         best = max((rival.share for rival in rivals.values()), default=0.0)
-        if own.enough(factor) and best < own.share + _RIVAL / max(factor, 0.5):
+        if support.enough(factor) and best < support.share + _RIVAL / max(factor, 0.5):
             return Judgement(True)
         elsewhere = (
-            passage for passage, rival in rivals.items() if rival.share > own.share or not own.values
+            passage for passage, rival in rivals.items() if rival.share > support.share or not support.values
         )
-        return Judgement(False, tuple(elsewhere), own.contradicts)
+        return Judgement(False, tuple(elsewhere), support.contradicts)
 
     def has_some(self, claim: str, parts: Sequence[Part]) -> bool:
         """Say whether parts say at least something of a claim."""
@@ -125,13 +125,13 @@ class Supporter:
         self._tick()
         weights = self._index.weights(words)
         total = math.fsum(weights.values()) or 1.0
-        own = {number: self._index.places[number].words for number in places}
-        union = frozenset().union(*own.values())
+        by_place = {number: self._index.places[number].words for number in places}
+        union = frozenset().union(*by_place.values())
         shares = {}
         for number in places:
-            beside = own.get(number - 1, frozenset()) | own.get(number + 1, frozenset())
+            beside = by_place.get(number - 1, frozenset()) | by_place.get(number + 1, frozenset())
             shares[number] = math.fsum(
-                weight * (1.0 if word in own[number] else NEIGHBOUR if word in beside else 0.0)
+                weight * (1.0 if word in by_place[number] else NEIGHBOUR if word in beside else 0.0)
                 for word, weight in weights.items()
             )
             shares[number] /= total

@@ -70,9 +70,11 @@ def successors(passages: Sequence[Passage], moment: datetime, inputs: CheckInput
     newest: defaultdict[_Document, dict[tuple[str, _Order], Passage]] = defaultdict(dict)
     for passage in passages:
         inputs.tick()
-        if passage.validity.period.has(moment) and not passage.validity.unreadable and not _is_draft(passage):
+        edition, validity = passage.edition, passage.validity
+        is_draft = edition is not None and edition.is_draft
+        if validity.period.has(moment) and not validity.unreadable and not is_draft:
             # Whatever a passage of a scheme replaces, the last by version or by date replaces too.
-            scheme = passage.edition.scheme if passage.edition is not None else ""
+            scheme = edition.scheme if edition is not None else ""
             for name in passage.documents:
                 for order in (_by_version, _by_date):
                     last = newest[name].setdefault((scheme, order), passage)
@@ -104,10 +106,6 @@ def _by_date(passage: Passage) -> tuple[Version, datetime]:
 def _by_version(passage: Passage) -> tuple[Version, datetime]:
     number = passage.edition.number if passage.edition is not None else _LOWEST
     return number, passage.validity.period.start or _FIRST
-
-
-def _is_draft(passage: Passage) -> bool:
-    return passage.edition is not None and passage.edition.is_draft
 
 
 def _documents(source: Source) -> Iterable[_Document]:
