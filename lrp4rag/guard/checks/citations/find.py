@@ -183,6 +183,7 @@ def _labelled(text: str, documents: list[Citation], library: Library) -> Iterato
         if _is_part_of_name(text, label, library):
             continue
         start, end = label.start, label.end
+        document: Citation | None
         before = next((ends[k] for k in range(start, max(start - _NEAR, 0), -1) if k in ends), None)
         after = next((starts[k] for k in range(end, end + _NEAR) if k in starts), None)
         if after is not None and _BETWEEN.fullmatch(text, end, after.start):
