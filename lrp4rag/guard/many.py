@@ -20,9 +20,9 @@ from lrp4rag.util.strict_json import finite_or_none
 Row = dict[str, Any]
 Rows = list[Row]
 Show = Callable[[ExplainedVerdict], Row]
-"""Makes of a verdict what is kept of it, as JSON values, in the process that judged."""
+"""Turns a verdict into a row of JSON values, in the process that judged."""
 MapGroups = Callable[[Sequence[Group], Create[Group, Rows]], Generator[tuple[int, Rows]]]
-"""Yields the number of each group with the rows that a worker made of it, as groups are done."""
+"""Yields the number of each group with its rows from a worker, as groups are done."""
 
 
 class Load(Protocol):
@@ -33,7 +33,7 @@ class Load(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an example could not be judged, and the exit code for that."""
+    """The error by which an example could not be judged, and the exit code for it."""
 
     error: str
     code: int
@@ -48,17 +48,17 @@ def judge_many(
     *,
     together: bool = False,
 ) -> Iterator[tuple[Example, Row | Failure]]:
-    """Yield each example with what `show` makes of its verdict, in their order, as soon as those before it
-    are done; `options` are those of `Detector.judge_each`. One worker judges all examples of a prompt, and
-    all that there are where they are judged `together`: what is said of one then depends on the others."""
-    if not examples:  # no detector is opened for nothing
+    """Yield each example with the row that `show` makes of its verdict, in their order, as soon as the
+    examples before it are done; `options` are those of `Detector.judge_each`. A worker judges all examples of
+    a prompt, and all examples at all where they are judged `together`, as each then depends on the others."""
+    if not examples:  # needs no detector
         return iter(())
     groups = [Group(tuple(examples))] if together else groups_of(examples, examples)
-    judged = _judged(examples, groups, partial(_JudgingWorker, load, show, options), map_groups)
-    return track(judged, len(examples), "judging responses")
+    rows = _rows_in_order(examples, groups, partial(_JudgingWorker, load, show, options), map_groups)
+    return track(rows, len(examples), "judging responses")
 
 
-def _judged(
+def _rows_in_order(
     examples: Sequence[Example],
     groups: Sequence[Group],
     create: Create[Group, Rows],
@@ -86,7 +86,7 @@ class _JudgingWorker:
         self._detector.__enter__()
 
     def run(self, group: Group) -> Rows:
-        """Return for each response what is shown of its verdict, or an error and the exit code for it."""
+        """Return for each response the row of its verdict, or an error and the exit code for it."""
         rows = []
         for verdict in self._detector.judge_each(group.examples, **self._options):
             if not isinstance(verdict, Exception):

@@ -1,4 +1,4 @@
-"""`Check`: something that a policy can ask about an answer or its passages, and `Finding`: what it found."""
+"""`Check`: a question of a policy about an answer or its passages, and `Finding`: a result of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Need = Literal["response", "verdict"]
 Detail = str | int | float | bool | None | Sequence["Detail"] | Mapping[str, "Detail"]
 
 
-class OverBudget(Exception):  # noqa: N818 - no fault: what it was looking at was too much
+class OverBudget(Exception):  # noqa: N818 - no fault: the input was too much
     """A check has used up its time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckInput:
-    """What a check looks at: a question, the passages as they were retrieved, and, once there are such, the
-    response and its verdict. Passages count from 0 here. `now` has a time zone."""
+    """The input of a check: a question, the passages as they were retrieved, and the response and its verdict
+    once they exist. Passages count from 0 here. `now` has a time zone."""
 
     question: str
     sources: tuple[Source, ...]
@@ -35,19 +35,19 @@ class CheckInput:
     deadline: float = float("inf")
     """Of `time.monotonic`."""
     memory: dict[tuple[str, int], Any] = field(default_factory=dict)
-    """What a check has found in a passage, by the names of the check and the passage's number; the inputs of
-    one stream's sentences share it."""
+    """The findings of a check in a passage, by the check's name and the passage's number; the inputs of the
+    sentences of a stream share it."""
 
     def tick(self) -> None:
-        """Raises `OverBudget` past the deadline. Every loop of a check over something that a request can make
-        long calls it."""
+        """Raise `OverBudget` past the deadline. Every loop of a check calls it that a request can make
+        long."""
         if time.monotonic() > self.deadline:
             raise OverBudget
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a `check` found: its `kind`, and in `words` what a person reads.
+    """A result of a `check`: its `kind`, and in `words` what a person reads.
 
     It is about characters `start` to `end` (exclusive) of the response, where it is about some, and about the
     passages with the indexes `passages`. `details` are for programs: JSON values.
@@ -76,5 +76,5 @@ class Check(Protocol):
     def needs(self) -> frozenset[Need]: ...
 
     def __call__(self, inputs: CheckInput) -> list[Finding]:
-        """What it finds, in the order of the response or of the passages. Raises `OverBudget`."""
+        """Return the findings, in the order of the response or of the passages. Raises `OverBudget`."""
         ...

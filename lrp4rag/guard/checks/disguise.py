@@ -1,4 +1,4 @@
-"""`Disguise`: characters of an answer that make it look as what it is not."""
+"""`Disguise`: characters of an answer that make it look like what it is not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = re.compile(
     "[\u200b\u2060-\u2064\u180e\ufeff\U000e0000-\U000e007f]|(?<=[!-~])[\u200c\u200d](?=[!-~])"
 )
-"""Those that no writing needs; joiners between signs of ASCII only, for many scripts need them."""
+"""Characters that no script needs; joiners between signs of ASCII only, since many scripts need them."""
 _WIDE = re.compile("[\uff01-\uff5e]")
 _WRITTEN_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f]")
 _WORDS: dict[Trick, str] = {
@@ -35,14 +35,14 @@ QUOTED = 60
 @dataclass(frozen=True, slots=True)
 class Disguise:
     """One finding of kind "disguised" for each word that has invisible characters, marks that reorder text,
-    letters that look like Latin ones and are none, or full-width signs in a text that has no script of their
-    width. A word that a passage or the question has too is none."""
+    letters that look like Latin letters, or full-width signs in a text that has no script of their width. A
+    word that a passage or the question has too is not reported."""
 
     name: ClassVar[str] = "disguise"
     needs: ClassVar[frozenset[Need]] = frozenset({"response"})
 
     def __call__(self, inputs: CheckInput) -> list[Finding]:
-        """In the order of the response. Raises `OverBudget`."""
+        """Return the findings in the order of the response. Raises `OverBudget`."""
         text = inputs.response or ""
         if text.startswith("\ufeff"):
             text = f" {text[1:]}"  # a file begins with it, and nobody is deceived
@@ -53,7 +53,7 @@ class Disguise:
         for start, end, trick in _tricks(text, inputs.tick):
             word = text[start:end]
             if word not in sources:
-                shown = one_line(_seen(word), QUOTED)
+                shown = one_line(_INVISIBLE.sub("\u00b7", word), QUOTED)
                 words = f'"{shown}" {_WORDS[trick]}: it may read otherwise than it looks.'
                 findings.append(
                     Finding(self.name, "disguised", words, start=start, end=end, details={"trick": trick})
@@ -75,10 +75,5 @@ def _tricks(text: str, tick: Callable[[], None]) -> Iterator[tuple[int, int, Tri
             yield *match.span(), "invisible"
         elif narrow and _WIDE.search(word):
             yield *match.span(), "wide"
-        elif any(is_mixed(part[0], latin=latin) for part in LETTERS.finditer(word)):
+        elif any(is_mixed(letters[0], latin=latin) for letters in LETTERS.finditer(word)):
             yield *match.span(), "mixed"
-
-
-def _seen(word: str) -> str:
-    """Return the word with a sign for each character that cannot be seen."""
-    return _INVISIBLE.sub("\u00b7", word)

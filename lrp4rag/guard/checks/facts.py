@@ -1,4 +1,4 @@
-"""`Facts`: what an answer states, claim by claim (`facts_of`), and which of it is grounded (`score`)."""
+"""`Facts`: the claims of an answer (`facts_of`), and which of them are grounded (`score`)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _RULER = re.compile(r"\|?[\s|:-]*-[\s|:-]*")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One claim of a response, in its sentence number `sentence` (from 0, of `sentences_in`).
+    """A claim of a response, in its sentence number `sentence` (from 0, of `sentences_in`).
 
     Characters `start` to `end` (exclusive) tell it from the other claims, and read `text`. `stretches` are
-    all that it is made of: these, and before them the subject, where it stands apart from them.
+    these characters, and before them the subject where it stands apart.
     """
 
     sentence: int
@@ -53,8 +53,8 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
     called in every loop, and may raise."""
     text = encodable(response)
     sentences = sentences_in(text)
-    text = blanked(text, _CITED)  # is no part of what is stated
-    around, found = Surroundings(text), list[Fact]()
+    text = blanked(text, _CITED)  # a citation states nothing
+    around, facts = Surroundings(text), list[Fact]()
     for number, (start, end) in enumerate(sentences):
         tick()
         begin, stop = sentences[number + 1] if number + 1 < len(sentences) else (end, end)
@@ -62,22 +62,22 @@ def facts_of(response: str, tick: Callable[[], None] = lambda: None) -> list[Fac
         if line and _is_ruler(text[begin:stop]):
             continue
         sentence, alone = text[start:end], len(sentences) == 1
-        parts = _claims(sentence, find_values(sentence, around), followed=line, alone=alone, tick=tick)
-        found += [_fact(response, number, start, clause) for clause in parts]
-    return found
+        claims = _claims(sentence, find_values(sentence, around), followed=line, alone=alone, tick=tick)
+        facts += [_fact(response, number, start, claim) for claim in claims]
+    return facts
 
 
 def stated(response: str, tick: Callable[[], None] = lambda: None) -> list[Span]:
-    """(start, end) of the sentences that state something: those that have a fact."""
+    """Return (start, end) of the sentences that state something: those that have a fact."""
     sentences = sentences_in(encodable(response))
     return [sentences[number] for number in sorted({fact.sentence for fact in facts_of(response, tick)})]
 
 
-def _fact(response: str, number: int, offset: int, clause: Clause) -> Fact:
-    start, end = offset + clause.start, offset + clause.end
+def _fact(response: str, number: int, offset: int, claim: Clause) -> Fact:
+    start, end = offset + claim.start, offset + claim.end
     if response[start:end].count("(") > response[start:end].count(")") and response[end : end + 1] == ")":
         end += 1
-    head = [] if clause.head is None else [(offset + clause.head[0], offset + clause.head[1])]
+    head = [] if claim.head is None else [(offset + claim.head[0], offset + claim.head[1])]
     return Fact(number, start, end, response[start:end], (*head, (start, end)))
 
 
@@ -89,15 +89,15 @@ def _claims(
     if states_nothing(body, values) or is_heading(text, values, followed=followed and not begin):
         return
     absent, last = False, 0
-    for part in _rows(body) if body.startswith("|") else clauses(body, _amounts(body, values), tick):
-        inside = _inside(values, part.start, part.end)
-        # What passages do not tell goes on to where the sentence turns to something else.
-        absent = absent and "but" not in body[last : part.start].lower().split()
+    for clause in _cells(body) if body.startswith("|") else clauses(body, _amounts(body, values), tick):
+        inside = _inside(values, clause.start, clause.end)
+        # An absence lasts to where the sentence turns to something else.
+        absent = absent and "but" not in body[last : clause.start].lower().split()
         absent = absent or any(value.kind == "absence" for value in inside)
-        last = part.end
-        if not absent and not states_nothing(body[part.start : part.end], inside):
-            head = None if part.head is None else (part.head[0] + begin, part.head[1] + begin)
-            yield Clause(part.start + begin, part.end + begin, head)
+        last = clause.end
+        if not absent and not states_nothing(body[clause.start : clause.end], inside):
+            head = None if clause.head is None else (clause.head[0] + begin, clause.head[1] + begin)
+            yield Clause(clause.start + begin, clause.end + begin, head)
 
 
 def _inside(values: Sequence[Value], start: int, end: int) -> list[Value]:
@@ -105,7 +105,7 @@ def _inside(values: Sequence[Value], start: int, end: int) -> list[Value]:
 
 
 def _amounts(text: str, values: Sequence[Value]) -> list[Value]:
-    """Those that say how much or when: not the number of a section."""
+    """Return the values that say how much or when: not the number of a section."""
     return [
         value
         for value in values
@@ -113,8 +113,8 @@ def _amounts(text: str, values: Sequence[Value]) -> list[Value]:
     ]
 
 
-def _rows(text: str) -> Iterator[Clause]:
-    """Yield the cells of a row of a table, each said of the first one."""
+def _cells(text: str) -> Iterator[Clause]:
+    """Yield the cells of a row of a table, with the first as their head."""
     cells = [match.span() for match in re.finditer(r"[^\s|](?:[^|\n]*[^\s|])?", text)]
     if len(cells) == 1:
         yield Clause(*cells[0])
@@ -136,16 +136,17 @@ class Score(NamedTuple):
 
 
 def score(fact: Fact, verdict: Verdict) -> Score:
-    """A fact is ungrounded where a suspect span has a word or a value of it, with that span's probability; or
-    where its sentence is suspect and no span tells where, with the sentence's. Spans and sentences of the
-    verdict are in the order of the response. Nothing is judged by a verdict that abstained, or that has
-    evidence only.
+    """Score a fact by a verdict, whose spans and sentences are in the order of the response.
+
+    A fact is ungrounded where a suspect span has a word or a value of it, with that span's probability; or
+    where its sentence is suspect and no span tells where, with the sentence's. A verdict that abstained, or
+    that has evidence only, judges nothing.
     """
     if verdict.abstained or (verdict.probability is None and not verdict.spans):
         return Score(None, grounded=None)
-    if reached := suspect_spans(fact, verdict):
-        known = [span.probability for span in reached if span.probability is not None]
-        return Score(max(known, default=None), grounded=False)
+    if spans := suspect_spans(fact, verdict):
+        probabilities = [span.probability for span in spans if span.probability is not None]
+        return Score(max(probabilities, default=None), grounded=False)
     sentence = sentence_of(fact.start, fact.end, verdict)
     located = sentence is not None and any(_spans(verdict, (sentence.start, sentence.end)))
     probability = None if sentence is None or located else sentence.probability
@@ -153,17 +154,17 @@ def score(fact: Fact, verdict: Verdict) -> Score:
 
 
 def suspect_spans(fact: Fact, verdict: Verdict) -> list[SuspectSpan]:
-    """Those that have a word or a value of the fact."""
+    """Return the suspect spans that have a word or a value of the fact."""
     return [span for stretch in fact.stretches for span in _spans(verdict, stretch)]
 
 
 def contradictions_of(fact: Fact, spans: Sequence[SuspectSpan]) -> list[Contradiction]:
-    """Of its suspect `spans`, those that stand in the fact itself: a span may reach over several facts."""
+    """Return the contradictions in a fact, of its suspect `spans`, which may reach over several facts."""
     return [
-        one
+        contradiction
         for span in spans
-        for one in span.contradictions
-        if any(one.start < end and start < one.end for start, end in fact.stretches)
+        for contradiction in span.contradictions
+        if any(contradiction.start < end and start < contradiction.end for start, end in fact.stretches)
     ]
 
 
@@ -175,10 +176,10 @@ def sentence_of(start: int, end: int, verdict: Verdict) -> Sentence | None:
 
 
 def _spans(verdict: Verdict, stretch: Span) -> Iterator[SuspectSpan]:
-    """Suspect spans that share with the stretch what says something; an "of" does not."""
+    """Yield the suspect spans that share a value or a word with content with a stretch."""
     spans: Sequence[SuspectSpan] = verdict.spans
     start, end = stretch
-    for number in range(bisect_right(spans, start, key=lambda one: one.end), len(spans)):
+    for number in range(bisect_right(spans, start, key=lambda span: span.end), len(spans)):
         span = spans[number]
         if span.start >= end:
             return
@@ -203,21 +204,22 @@ class Facts:
             return []
         verdict = _in_order(inputs.verdict)
         passages = _Passages(inputs)
-        found = []
+        findings = []
         for fact in facts_of(inputs.response, inputs.tick):
             inputs.tick()
-            found.append(_finding(fact, score(fact, verdict), verdict, passages))
-        return found
+            findings.append(_finding(fact, score(fact, verdict), verdict, passages))
+        return findings
 
 
 def fact_score(findings: Iterable[Finding]) -> float | None:
     """Return the share of judged facts that are grounded; None where none was judged."""
-    judged = [one.kind == "grounded" for one in findings if one.kind in ("grounded", "ungrounded")]
+    kinds = (finding.kind for finding in findings)
+    judged = [kind == "grounded" for kind in kinds if kind in ("grounded", "ungrounded")]
     return sum(judged) / len(judged) if judged else None
 
 
 class _Passages:
-    """Which passage a fact rests on, by words and values where the verdict does not tell."""
+    """Finds the passage that a fact rests on, by words and values where the verdict does not tell."""
 
     def __init__(self, inputs: CheckInput) -> None:
         self._inputs = inputs
@@ -233,45 +235,46 @@ class _Passages:
         spans: Sequence[SuspectSpan],
         contradictions: Sequence[Contradiction],
     ) -> int | None:
-        told = [one.passage for one in contradictions]
-        told += [span.passage for span in spans if span.passage is not None and not span.contradictions]
+        passages = [contradiction.passage for contradiction in contradictions]
+        passages += [span.passage for span in spans if span.passage is not None and not span.contradictions]
         if sentence is not None and sentence.passage is not None:
-            told.append(sentence.passage)
-        if told:
-            return told[0]
+            passages.append(sentence.passage)
+        if passages:
+            return passages[0]
         response = self._inputs.response or ""
         text = encodable(" ".join(response[start:end] for start, end in fact.stretches))
         resting = self._index.resting(content_words(text), find_values(text))
         return self._index.places[resting[0]].passage if resting else None
 
 
-def _finding(fact: Fact, found: Score, verdict: Verdict, passages: _Passages) -> Finding:
-    kind = {True: "grounded", False: "ungrounded", None: "unjudged"}[found.grounded]
+def _finding(fact: Fact, result: Score, verdict: Verdict, passages: _Passages) -> Finding:
+    kind = {True: "grounded", False: "ungrounded", None: "unjudged"}[result.grounded]
     spans = suspect_spans(fact, verdict)
     contradictions = contradictions_of(fact, spans)
     passage = passages.of(fact, sentence_of(fact.start, fact.end, verdict), spans, contradictions)
     return Finding(
         "facts",
         kind,
-        _words(fact, found, contradictions, passage),
+        _words(fact, result, contradictions, passage),
         start=fact.start,
         end=fact.end,
         passages=() if passage is None else (passage,),
-        details={"probability": found.probability, "sentence": fact.sentence},
+        details={"probability": result.probability, "sentence": fact.sentence},
     )
 
 
-def _words(fact: Fact, found: Score, contradictions: Sequence[Contradiction], passage: int | None) -> str:
+def _words(fact: Fact, result: Score, contradictions: Sequence[Contradiction], passage: int | None) -> str:
     quoted = f'"{one_line(fact.text, QUOTED)}"'
     where = "the passages" if passage is None else f"passage {passage + 1}"
-    if found.grounded is None:
+    if result.grounded is None:
         return f"Whether {quoted} is grounded in {where} was not judged."
-    if found.grounded:
+    if result.grounded:
         return f"{quoted} is grounded in {where}."
-    for one in contradictions:
+    if contradictions:
+        first = contradictions[0]
         return (
-            f"{quoted} is not grounded: passage {one.passage + 1} has "
-            f'"{one_line(one.instead, QUOTED)}" in place of "{one_line(one.text, QUOTED)}".'
+            f"{quoted} is not grounded: passage {first.passage + 1} has "
+            f'"{one_line(first.instead, QUOTED)}" in place of "{one_line(first.text, QUOTED)}".'
         )
     return f"{quoted} is not grounded in the passages."
 
@@ -279,6 +282,6 @@ def _words(fact: Fact, found: Score, contradictions: Sequence[Contradiction], pa
 def _in_order(verdict: Verdict) -> Verdict:
     return replace(
         verdict,
-        spans=tuple(sorted(verdict.spans, key=lambda one: one.start)),
-        sentences=tuple(sorted(verdict.sentences, key=lambda one: one.start)),
+        spans=tuple(sorted(verdict.spans, key=lambda span: span.start)),
+        sentences=tuple(sorted(verdict.sentences, key=lambda sentence: sentence.start)),
     )

@@ -1,4 +1,4 @@
-"""`Omissions`: conditions of a passage which an answer that makes its statement leaves out."""
+"""`Omissions`: conditions of a passage that an answer which makes its statement leaves out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lrp4rag.util.text import WORD, encodable, one_line, words_of
 QUOTED = 80
 """Characters of a condition that words quote, at most."""
 SAME = 5
-"""Letters at the beginning of a word that tell which family it is of."""
+"""Letters at the beginning of a word that words of one family share."""
 
 _POINTS_BACK = re.compile(
     r"(?:this|these|those|that|such|it|they|doing so|however|exceptions?|except|but|otherwise|both|to do so"
@@ -56,7 +56,7 @@ _SYNONYMS = (
     "valid validate validated validity",
 )
 _SIGNS = "subject provided providing condition conditional contingent dependent exception requires"
-"""Words of conditions that say nothing of what the condition is."""
+"""Words of conditions that do not tell what the condition is."""
 _YES_OR_NO = frozenset({"yes", "no", "correct", "right", "indeed"})
 
 
@@ -65,9 +65,9 @@ class Omissions:
     """One finding of kind "omitted" for each condition of a passage's statement that the answer makes, where
     neither the answer nor the question has it.
 
-    An answer makes a statement where a sentence of it has `made` of the statement's words, as a share (those
-    of the question help), and `made` of the sentence's words are the statement's. A condition is carried
-    where an amount of it, or more than the share `carried` of its words, is somewhere in the answer.
+    An answer makes a statement where a sentence of it has the share `made` of the statement's words (those of
+    the question help), and the statement has this share of the sentence's words. An answer carries a
+    condition where it has an amount of it, or more than the share `carried` of its words.
     """
 
     name: ClassVar[str] = "omissions"
@@ -81,62 +81,66 @@ class Omissions:
             return []
         question, response = encodable(inputs.question), encodable(inputs.response)
         index = Index([source.text for source in inputs.sources], inputs.tick)
-        whole = f"{question}\n{response}"
-        said = _Said(_with_synonyms(_forms(whole)), _amounts(whole))
-        asked = _forms(question)
-        found: dict[tuple[int, Span], Finding] = {}
+        exchange = f"{question}\n{response}"
+        content = _Content(_with_synonyms(_forms(exchange)), _amounts(exchange))
+        question_forms = _forms(question)
+        findings: dict[tuple[int, Span], Finding] = {}
         for start, end in stated(response, inputs.tick):
             inputs.tick()
-            told = _forms(response[start:end]) - _YES_OR_NO
-            text = response[start:end] if told else question  # "Yes." says what was asked
-            rested = sentence_of(start, end, inputs.verdict) if inputs.verdict else None
-            passage = rested.passage if rested else None
+            forms = _forms(response[start:end]) - _YES_OR_NO
+            text = response[start:end] if forms else question  # "Yes." repeats the question
+            sentence = sentence_of(start, end, inputs.verdict) if inputs.verdict else None
+            passage = sentence.passage if sentence else None
             resting = index.resting(content_words(text), find_values(text), passage)
-            for condition in self._conditions(told or asked, asked, index, resting):
-                known = (condition.passage, condition.span)
-                if known not in found and not self._carries(said, condition):
-                    found[known] = _finding(condition, (start, end))
-        return list(found.values())
+            for condition in self._conditions(forms or question_forms, question_forms, index, resting):
+                key = (condition.passage, condition.span)
+                if key not in findings and not self._carries(content, condition):
+                    findings[key] = _finding(condition, (start, end))
+        return list(findings.values())
 
     def _conditions(
-        self, told: frozenset[str], asked: frozenset[str], index: Index, resting: Sequence[int]
+        self, sentence: frozenset[str], question: frozenset[str], index: Index, resting: Sequence[int]
     ) -> Iterator[_Condition]:
-        """Those of the statement that a sentence of the answer with the words `told` makes."""
-        best, made = 0.0, None
+        """Yield the conditions of the statement that a sentence of the answer makes, by the forms of its
+        words and of those of the question."""
+        best, match = 0.0, None
         for number in resting:
             text = index.places[number].text
             for statement in statements(text):
-                alike = self._alike(statement, text, told, asked)
-                if alike > best:
-                    best, made = alike, (number, statement)
-        if made is not None:
-            for condition in _conditions_at(index, *made, told, asked):
+                similarity = self._similarity(statement, text, sentence, question)
+                if similarity > best:
+                    best, match = similarity, (number, statement)
+        if match is not None:
+            for condition in _conditions_at(index, *match, sentence | question):
                 of = _forms(condition.of)
-                if not of or of & (told | asked):
+                if not of or of & (sentence | question):
                     yield condition
 
-    def _alike(self, statement: Statement, text: str, told: frozenset[str], asked: frozenset[str]) -> float:
-        """Return how much alike a statement of a sentence and one of the answer are; 0 where it does not make
+    def _similarity(
+        self, statement: Statement, text: str, sentence: frozenset[str], question: frozenset[str]
+    ) -> float:
+        """Return how similar a statement is to a sentence of the answer; 0 where the sentence does not make
         it."""
-        core, every = _forms(statement.core), _forms(text[statement.start : statement.end])
-        shared = core & told
-        news = told == asked or shared - asked or len(shared) > 1
-        if not core or not told or not news:
+        core, forms = _forms(statement.core), _forms(text[statement.start : statement.end])
+        shared = core & sentence
+        news = sentence == question or shared - question or len(shared) > 1
+        if not core or not sentence or not news:
             return 0.0
-        precision, recall = len(every & told) / len(told), len(shared | (core & asked)) / len(core)
+        precision, recall = len(forms & sentence) / len(sentence), len(shared | (core & question)) / len(core)
         return precision * recall if min(precision, recall) >= self.made else 0.0
 
-    def _carries(self, said: _Said, condition: _Condition) -> bool:
-        own, others = _amounts(condition.text), _amounts(condition.core)
-        for one in own:
-            if _has(others, one):
+    def _carries(self, content: _Content, condition: _Condition) -> bool:
+        """Say whether question and answer have a condition."""
+        amounts, core = _amounts(condition.text), _amounts(condition.core)
+        for amount in amounts:
+            if _has(core, amount):
                 continue
-            alike = [other for other in said.amounts if comparable(one, other)]
-            # One that agrees with nothing there is said wrongly, not left out.
-            if any(agree(other, one) or not _has((*own, *others), other) for other in alike):
+            rivals = [rival for rival in content.amounts if comparable(amount, rival)]
+            # An amount that agrees with nothing there is wrong, not left out.
+            if any(agree(rival, amount) or not _has((*amounts, *core), rival) for rival in rivals):
                 return True
         words = _forms(condition.text) - _forms(condition.core) - _forms(_SIGNS)
-        return not words or len(words & said.forms) / len(words) > self.carried
+        return not words or len(words & content.forms) / len(words) > self.carried
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +155,26 @@ class _Condition:
     of: str
 
 
-class _Said(NamedTuple):
-    """What question and answer say together: words, with their synonyms, and amounts."""
+class _Content(NamedTuple):
+    """The words of question and answer together, with their synonyms, and their amounts."""
 
     forms: frozenset[str]
     amounts: tuple[Value, ...]
 
 
 def _conditions_at(
-    index: Index, number: int, statement: Statement, told: frozenset[str], asked: frozenset[str]
+    index: Index, number: int, statement: Statement, forms: frozenset[str]
 ) -> Iterator[_Condition]:
-    """Yield the conditions of a statement, and the sentences after it that go on with it and have some."""
+    """Yield the conditions of a statement, and the sentences after it that go on with it and have some;
+    `forms` are those of the words of the answer's sentence and of the question."""
     place = index.places[number]
-    for one in statement.conditions:
-        span = (place.start + one.start, place.start + one.end)
-        yield _Condition(place.passage, span, place.text[one.start : one.end], statement.core, one.of)
+    for condition in statement.conditions:
+        span = (place.start + condition.start, place.start + condition.end)
+        text = place.text[condition.start : condition.end]
+        yield _Condition(place.passage, span, text, statement.core, condition.of)
     if statement.end < len(place.text) or not grants(place.text):
         return
-    subjects = _forms(statement.core) & (told | asked)
+    subjects = _forms(statement.core) & forms
     for after in index.places[number + 1 : number + 3]:
         if after.passage != place.passage or not _follows(after.text, subjects):
             return
@@ -195,17 +201,17 @@ def _amounts(text: str) -> tuple[Value, ...]:
 
 
 def _has(amounts: Iterable[Value], value: Value) -> bool:
-    return any(agree(value, one) for one in amounts)
+    return any(agree(value, amount) for amount in amounts)
 
 
 def _forms(text: str) -> frozenset[str]:
-    """Return the beginnings of its content words, which words of one family share: "apply" and "applies"."""
+    """Return the beginnings of the content words, which words of one family share: "apply" and "applies"."""
     words = (word for word in words_of(text) if word not in STOP_WORDS)
-    begun = (
+    beginnings = (
         word if len(word) < 4 else word.removesuffix("s") if len(word) <= SAME else word[:SAME]
         for word in words
     )
-    return frozenset(f"{word[:-1]}i" if word.endswith("y") else word for word in begun)
+    return frozenset(f"{word[:-1]}i" if word.endswith("y") else word for word in beginnings)
 
 
 _GROUPS = [_forms(words) for words in _SYNONYMS]

@@ -14,11 +14,11 @@ NO_LONGER = ("expired", "not yet effective", "superseded")
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """One finding of kind "outdated" for each sentence that says what only a passage has that is expired,
-    superseded by another one, or not yet effective: its values, or nearly its words.
+    """One finding of kind "outdated" for each sentence that has the values, or nearly the words, which only a
+    passage has that is expired, superseded by another, or not yet effective.
 
-    Which passages hold is the retrieval gate's to say: a question that asks for another time keeps those of
-    then. `time_zone` is that of dates without one, by its IANA name.
+    The retrieval gate decides which passages hold: where a question asks for another time, it keeps those of
+    then. `time_zone` is that of dates that have none, by its IANA name.
     """
 
     name: ClassVar[str] = "outdated"
@@ -27,7 +27,7 @@ class Outdated:
     time_zone: str | None = None
 
     def __call__(self, inputs: CheckInput) -> list[Finding]:
-        """In the order of the response. Raises `OverBudget`."""
+        """Return the findings in the order of the response. Raises `OverBudget`."""
         gate = RetrievalGate(minimum=0, time_zone=self.time_zone)
         outdated = {finding.passages[0]: finding for finding in gate(inputs) if finding.kind in NO_LONGER}
         if not outdated or inputs.response is None:

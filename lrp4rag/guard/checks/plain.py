@@ -17,10 +17,10 @@ _LIKE = str.maketrans(
     "aeopcyxsijhldqwABEKMHOPCTXSIJABEZHIKMNOPTYXoo",
 )
 _AMONG_LATIN = _LIKE | str.maketrans("αγεηικνρτυωкмтвнпгդհոսց", "ayenikvptuwkmtbnnrdhnug")
-"""By themselves, the others are units and formulas."""
+"""Letters that look Latin among Latin letters; alone, they are units and formulas."""
 _ALIKE = re.compile(f"[{''.join(map(chr, _LIKE))}]")
-_OTHER = re.compile(f"(?!{_ALIKE.pattern})[\u0370-\u03ff\u0400-\u052f\u0530-\u058f]")
-"""The other letters of the scripts of those."""
+_DISTINCT = re.compile(f"(?!{_ALIKE.pattern})[\u0370-\u03ff\u0400-\u052f\u0530-\u058f]")
+"""The letters of the same scripts that look otherwise."""
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -65,7 +65,7 @@ class Plain:
 
     @classmethod
     def of(cls, pieces: Iterable[tuple[str, int]]) -> Plain:
-        """Of pieces and where they come from, in order."""
+        """Join pieces, each with its place in the other text, in order."""
         texts, starts, origins, length = list[str](), list[int](), list[int](), 0
         for piece, origin in pieces:
             texts.append(piece)
@@ -75,35 +75,34 @@ class Plain:
         return cls("".join(texts), tuple(starts), tuple(origins))
 
     def place(self, index: int) -> int:
-        """Where a character of the text stands in the other."""
+        """Return where a character of the text stands in the other."""
         piece = max(bisect_right(self._starts, index) - 1, 0)
         return self._origins[piece] + index - self._starts[piece]
 
 
 def plain(text: str) -> Plain:
-    """Return the text with one white space for many, without invisible characters, tags of HTML and Markdown
-    within words, with characters for their names and other forms, and Latin letters for those that look
+    """Return the text as it reads: one white space for many, no invisible characters, no tags of HTML and no
+    Markdown within words, characters for their names and other forms, and Latin letters for letters that look
     so."""
     read = Plain.of(_pieces(text))
     return Plain(_as_latin(read.text), read._starts, read._origins)
 
 
 def squeezed(text: str) -> Plain:
-    """Only the letters, small and without accents, and what ends sentences: words read the same, however they
-    are spaced and set."""
-    parts = re.finditer(r"[^\W\d_]+|[.!?](?=\s|$)", text)
-    return Plain.of((_small(part[0]), part.start()) for part in parts)
+    """Return only the letters, small and without accents, and what ends sentences: words read the same,
+    however they are spaced and set."""
+    matches = re.finditer(r"[^\W\d_]+|[.!?](?=\s|$)", text)
+    return Plain.of((_small(match[0]), match.start()) for match in matches)
 
 
 def is_latin(text: str) -> bool:
     """Say whether a text has Latin letters, and none of scripts with letters like them that look
     otherwise."""
-    return bool(_LATIN.search(text)) and not _OTHER.search(text)
+    return bool(_LATIN.search(text)) and not _DISTINCT.search(text)
 
 
 def is_mixed(letters: str, *, latin: bool) -> bool:
-    """Say whether some letters only look Latin, among Latin ones or in a text in which all else is
-    `latin`."""
+    """Say whether some letters only look Latin, among Latin letters or in a text that is `latin` else."""
     return bool(_ALIKE.search(letters)) and (latin or bool(_LATIN.search(letters)))
 
 
@@ -122,11 +121,11 @@ def _pieces(text: str) -> Iterable[tuple[str, int]]:
 
 
 def _turned(piece: str, before: str, after: str) -> str:  # noqa: PLR0911
-    """What is read for a piece of `_TURNED` between two characters."""
+    """Return what is read for a piece of `_TURNED` between two characters."""
     first = piece[0]
     if first == "&":
         character = html.unescape(piece)
-        return piece if character == piece else "".join(part for part, _ in _pieces(character))
+        return piece if character == piece else "".join(text for text, _ in _pieces(character))
     if first == "<":
         return "\n" if _BREAKS.match(piece) else ""
     if _TAGS.fullmatch(piece):
@@ -143,7 +142,7 @@ def _turned(piece: str, before: str, after: str) -> str:  # noqa: PLR0911
 
 @lru_cache(4096)
 def _form(character: str) -> str:
-    """Its usual form."""
+    """Return the usual form of a character."""
     usual = unicodedata.normalize("NFKC", character)
     if unicodedata.decomposition(character).startswith(_SAME) or (usual.isascii() and usual.isalpha()):
         return usual
@@ -152,7 +151,7 @@ def _form(character: str) -> str:
 
 
 def _as_latin(text: str) -> str:
-    """As long."""
+    """Replace letters that only look Latin by Latin letters; the text stays as long."""
     if text.isascii():
         return text
     latin = is_latin(text)
@@ -169,13 +168,13 @@ def _as_latin(text: str) -> str:
 
 
 def _small(letters: str) -> str:
-    """As long."""
+    """Return the letters in lower case and without accents, as many as there are."""
     return letters.lower() if letters.isascii() else "".join(map(_base, letters))
 
 
 @lru_cache(4096)
 def _base(character: str) -> str:
-    """As one small letter, without its accent."""
+    """Return a letter in lower case, without its accent."""
     accented = _ACCENTED.fullmatch(unicodedata.name(character, ""))
     base = unicodedata.normalize("NFKD", character)[0] if accented is None else accented[1]
     return base.lower()[0]

@@ -34,7 +34,7 @@ _IGNORING = re.compile(
     rf"|(?:everything|anything|what)(?:that)?you(?:know|(?:were|are|have|had|vebeen|havebeen|hadbeen|re){_GIVEN})"
     r")"
 )
-"""Among letters only, so that it does not matter how the words are spaced and set."""
+"""A demand to ignore other text, among letters only: spaces and case do not matter."""
 _OF_READERS = re.compile(
     r"(?:\b(?:never|not|cannot|who|may|might|could|(?:if|when|unless) \w+)|n['\u2019]t"
     r"|(?:^|[.!?:]\s)to"
@@ -43,20 +43,20 @@ _OF_READERS = re.compile(
     r"\W*$",
     re.IGNORECASE,
 )
-"""Behind such words nobody is ordered to."""
+"""Words after which nobody is ordered to do it."""
 _SOMEBODY = re.compile(
     r"\b(?!(?:always|thus|yes|this|regardless|nevertheless|assistants|models"
     r"|the (?:ai|assistant|model|chatbot))\b)(?:[a-z]{3,}s|the \w+|people|they|we|he|she|it)"
     r"(?: (?:will|would|should|must|may|can|could))?\s*$",
     re.IGNORECASE,
 )
-"""Before what somebody else does: "Patients should stop following the earlier guidelines"."""
+"""A subject of which the text speaks: "Patients should stop following the earlier guidelines"."""
 _HARMLESS = re.compile(
     r"[;,]? (?:and|or) you(?: will|['\u2019]ll)? (?:lose|risk|void)\b"
     r"| about (?!this|that|your|the (?:task|rules))| of \d",
     re.IGNORECASE,
 )
-"""Behind what is told to readers: "everything you know about cooking", "our instructions of 3 May"."""
+"""What follows an address to readers: "everything you know about cooking", "our instructions of 3 May"."""
 _IF = re.compile(r"\b(?:if|unless|when)\b(?! you are an? )", re.IGNORECASE)
 _GAP = r"[^\w.!?]{1,12}"
 _EVERY = re.compile(r"\b(?:all|any|every|everything|anything)\b", re.IGNORECASE)
@@ -64,7 +64,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _ENDS = re.compile(
     r"[^\S\n]*(?:[^\s\w]|\n|$|(?:and|then|but|or|instead|please|now|as|because|completely|entirely)\b)"
 )
-"""What follows where it is all that came before, and not what stands above a line."""
+"""What follows where all that came before is meant, and not what stands above a line."""
 _ORDERS = re.compile(
     rf"\b(?:note|message|instructions?|order|hint) (?:to|for) (?:(?:any|the|all|every|an?) ){{0,2}}{_MODEL}\b"
     rf"|\b(?:you are|act as|pretend to be|behave like) (?:now )?(?:an? |the )?(?:\w+ ){{0,2}}{_MODEL}\b"
@@ -79,41 +79,41 @@ _ORDERS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 LONGEST = 100_000
-"""Characters of a passage that are looked at."""
+"""Characters of a passage that are read."""
 CONTEXT = 100
 """Characters around an order that say whose it is."""
 AFTER = 2
-"""Sentences behind an order that count as part of it."""
+"""Sentences after an order that count as part of it."""
 QUOTED = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One finding of kind "planted" for each sentence of the answer that says what only an order to models
-    says, or the two sentences behind it: "ignore all previous instructions", "note to the AI", marks of a
-    chat template. The rest of such a passage may be rested on."""
+    """One finding of kind "planted" for each sentence of the answer that rests on an order to models, or on
+    the two sentences after it: "ignore all previous instructions", "note to the AI", marks of a template.
+    An answer may rest on the rest of such a passage."""
 
     name: ClassVar[str] = "planted"
     needs: ClassVar[frozenset[Need]] = frozenset({"response"})
 
     def __call__(self, inputs: CheckInput) -> list[Finding]:
-        """In the order of the response. Raises `OverBudget`."""
+        """Return the findings in the order of the response. Raises `OverBudget`."""
         orders: dict[int, Span] = {}
-        quoted: dict[int, str] = {}
+        quotes: dict[int, str] = {}
         for number, source in enumerate(inputs.sources):
             inputs.tick()
             key = (self.name, number)
             if key not in inputs.memory:
                 inputs.memory[key] = _planted_in(encodable(source.text[:LONGEST]))
             if (planted := inputs.memory[key]) is not None:
-                orders[number], quoted[number] = planted
+                orders[number], quotes[number] = planted
         if not orders:
             return []
         return [
             Finding(
                 self.name,
                 "planted",
-                f'The answer rests on an order to models in passage {passage + 1} ("{quoted[passage]}").',
+                f'The answer rests on an order to models in passage {passage + 1} ("{quotes[passage]}").',
                 start=start,
                 end=end,
                 passages=(passage,),
@@ -130,33 +130,35 @@ def _planted_in(text: str) -> tuple[Span, str] | None:
 
 def _order_in(text: str) -> Span | None:
     """Return the first order to models, however it is disguised."""
-    read = plain(text)
-    letters = squeezed(read.text)
-    orders = [match.span() for match in [_ORDERS.search(read.text)] if match is not None]
+    readable = plain(text)
+    letters = squeezed(readable.text)
+    orders = [match.span() for match in [_ORDERS.search(readable.text)] if match is not None]
     for match in _IGNORING.finditer(letters.text):
         start, end = letters.place(match.start()), letters.place(match.end() - 1) + 1
-        if _is_order(read.text, start, end, before=match["before"]):
+        if _is_order(readable.text, start, end, before=match["before"]):
             orders.append((start, end))
             break
     if not orders:
         return None
     start, end = min(orders)
-    return read.place(start), read.place(end - 1) + 1
+    return readable.place(start), readable.place(end - 1) + 1
 
 
 def _is_order(text: str, start: int, end: int, *, before: str | None) -> bool:
-    """Say whether to ignore what came before is what a text demands, and not of its readers in some case."""
-    before_it = text[max(start - CONTEXT, 0) : start]
-    if _OF_READERS.search(before_it) or _SOMEBODY.search(before_it) or _HARMLESS.match(text, end):
+    """Say whether a text demands to ignore what came before, other than of its readers in some case."""
+    context = text[max(start - CONTEXT, 0) : start]
+    if _OF_READERS.search(context) or _SOMEBODY.search(context) or _HARMLESS.match(text, end):
         return False
     if before in ("above", "before", "earlier") and not _ENDS.match(text, end):
         return False
-    before_it = _SENTENCE_END.split(text[max(start - CONTEXT, 0) : start])[-1]
-    after_it = _SENTENCE_END.split(text[end : end + CONTEXT])[0]
-    return bool(_EVERY.search(text[start:end])) or not (_IF.search(before_it) or _IF.search(after_it))
+    sentence_start = _SENTENCE_END.split(context)[-1]
+    sentence_end = _SENTENCE_END.split(text[end : end + CONTEXT])[0]
+    return bool(_EVERY.search(text[start:end])) or not (
+        _IF.search(sentence_start) or _IF.search(sentence_end)
+    )
 
 
 def _reach(text: str, order: Span) -> Span:
-    """Return the characters of an order and of the sentences behind it."""
-    behind = [span for span in sentences_in(text) if span[1] >= order[1]][: AFTER + 1]
-    return order[0], max(order[1], behind[-1][1] if behind else 0)
+    """Return the characters of an order and of the sentences after it."""
+    sentences = [span for span in sentences_in(text) if span[1] >= order[1]][: AFTER + 1]
+    return order[0], max(order[1], sentences[-1][1] if sentences else 0)

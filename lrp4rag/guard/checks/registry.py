@@ -1,9 +1,9 @@
-"""The checks there are, by the names that a policy calls them."""
+"""The checks, by the names that a policy calls them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -26,8 +26,7 @@ CHECKS: dict[str, type[Check]] = {kind.name: kind for kind in _KINDS}
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What checks found, by the name of the check, those that did not finish left out; these are
-    `unavailable`, with the reason."""
+    """The findings by the name of the check; an unfinished check is `unavailable`, with the reason."""
 
     findings: Mapping[str, tuple[Finding, ...]]
     unavailable: Mapping[str, str]
@@ -43,12 +42,12 @@ class Checked:
 
     @property
     def took(self) -> float:
-        """Seconds of all checks."""
+        """Return the seconds of all checks."""
         return sum(self.seconds.values())
 
 
 def make_check(name: str, settings: Mapping[str, Any]) -> Check:
-    """Return a check with some settings. Raises ValueError for a name or a setting that there is none of."""
+    """Return a check with settings. Raises ValueError for an unknown check, or a setting that it lacks."""
     if name not in CHECKS:
         raise ValueError(f"there is no check '{name}'; there are: {', '.join(CHECKS)}")
     kind: Any = CHECKS[name]
@@ -65,11 +64,11 @@ def make_check(name: str, settings: Mapping[str, Any]) -> Check:
 
 
 def run_checks(checks: Mapping[str, Check], inputs: CheckInput, *, budget: float) -> Checked:
-    """What each check finds that has what it needs; one that takes more than `budget` seconds, or fails, is
+    """Run the checks that have what they need; a check that takes more than `budget` seconds, or fails, is
     unavailable."""
     findings, unavailable, seconds = {}, {}, {}
     for name, check in checks.items():
-        if not _has(inputs, check.needs):
+        if any(getattr(inputs, need) is None for need in check.needs):
             continue
         started = time.monotonic()
         try:
@@ -80,7 +79,3 @@ def run_checks(checks: Mapping[str, Check], inputs: CheckInput, *, budget: float
             unavailable[name] = f"this check failed on this answer ({type(error).__name__})"
         seconds[name] = time.monotonic() - started
     return Checked(findings, unavailable, seconds)
-
-
-def _has(inputs: CheckInput, needs: Iterable[str]) -> bool:
-    return all(getattr(inputs, need) is not None for need in needs)

@@ -1,4 +1,4 @@
-"""Which of some passages a sentence of an answer rests on, rather than on any other."""
+"""`resting_on`: the sentences of an answer that rest on some characters of the passages and on no others."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import encodable, words_of
 
 SAME_WORDS, MORE_LIKE = 0.6, 0.15
-"""How much alike a sentence and one of a passage are, and by how much more than any that holds, where no
-value tells (0 to 1, Dice)."""
+"""The least likeness (Dice, 0 to 1) of a sentence and the sentence of a passage that it rests on where no
+value tells, and its least lead over every sentence outside."""
 SHARED = 0.5
-"""The part of a sentence's words that a passage with its value has."""
+"""The least share of a sentence's words that the passage with its value has."""
 
 
 def resting_on(inputs: CheckInput, spans: Mapping[int, Span]) -> Iterator[tuple[int, int, int]]:
-    """(start, end, passage) of each sentence of the response that says what only some characters of some
-    passages have: their values, or nearly their words."""
+    """Yield (start, end, passage) of each sentence of the response that says what only `spans` of passages
+    have, by passage: their values, or nearly their words."""
     text = encodable(inputs.response or "")
     inside, outside = list[Stretch](), list[Stretch]()
     for number, source in enumerate(inputs.sources):
         first, last = spans.get(number, (0, 0))
         for start, end in sentences_in(encodable(source.text)):
             inputs.tick()
-            among = inside if start < last and first < end else outside
-            among.append(Stretch(number, plain(encodable(source.text[start:end])).text))
+            side = inside if start < last and first < end else outside
+            side.append(Stretch(number, plain(encodable(source.text[start:end])).text))
     for start, end in stated(text, inputs.tick):
         inputs.tick()
         passage = _resting(Stretch(-1, plain(text[start:end]).text), inside, outside)
@@ -50,7 +50,7 @@ class Stretch:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All of them, small ones too: "all" and "not" tell."""
+        """Return the stems of all words, since "all" and "not" tell too."""
         return frozenset(stem(word) for word in words_of(self.text))
 
     @cached_property
@@ -64,11 +64,11 @@ class Stretch:
         return len(self.words & other.words) / max(len(self.words), 1)
 
     def has(self, value: Value) -> bool:
-        return any(agree(value, own) for own in self.values)
+        return any(agree(value, candidate) for candidate in self.values)
 
 
 def _resting(sentence: Stretch, inside: Sequence[Stretch], outside: Sequence[Stretch]) -> int | None:
-    """Return the passage of `inside` that a sentence rests on; None where it rests on another."""
+    """Return the passage that a sentence rests on by a stretch `inside`; None where it rests on none."""
     only_inside = [
         value
         for value in sentence.values
@@ -79,9 +79,9 @@ def _resting(sentence: Stretch, inside: Sequence[Stretch], outside: Sequence[Str
     if best is None:
         return None
     for value in only_inside:
-        place = max((stretch for stretch in inside if stretch.has(value)), key=sentence.shared)
-        if sentence.shared(place) >= SHARED:
-            return place.passage
+        nearest = max((stretch for stretch in inside if stretch.has(value)), key=sentence.shared)
+        if sentence.shared(nearest) >= SHARED:
+            return nearest.passage
     like, rival = sentence.like(best), max(map(sentence.like, outside), default=0.0)
     values_fit = all(best.has(value) for value in sentence.values)
     return best.passage if values_fit and like >= SAME_WORDS and like - rival >= MORE_LIKE else None

@@ -1,5 +1,5 @@
 """Evaluation: a trained detector, and a policy, on labelled examples that the detector has not seen. They are
-judged as `analyse` judges them: what is measured is what users get."""
+judged as `analyse` judges them, so that users get what is measured."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ ONE_PROCESS: MapGroups = partial(map_tasks, workers=1)
 class Evaluation:
     """Metrics per generator (and "all" where there are several, or none is known), and each probability.
 
-    `controls` are AUROCs, on all rows, of what anybody can count: the words of a response, and the part of
-    them that no passage has. `abstained` has, by id, what of the rows without a verdict is unlike the
-    training data. `metrics` judge them by their probability all the same; `judged` leaves them out, and is
-    empty where there are none. `threshold` and `prevalence` (None: as in training) are those that decided,
-    and `comparer` the published one that read the sentences, None where the detector's own did. `results` are
-    those of all examples, failed ones too, in their order.
+    `controls` are AUROCs, on all rows, of what anybody can count: the words of a response, and the share of
+    them that no passage has. `abstained` has, by id, the features of rows without a verdict that are unlike
+    the training data. `metrics` judge these rows by their probability all the same; `judged` leaves them out,
+    and is empty without such rows. `threshold` and `prevalence` (None: as in training) are those that
+    decided, and `comparer` is the published comparer that read the sentences, None for the detector's own.
+    `results` are those of all examples, also of failed examples, in their order.
     """
 
     metrics: dict[str, Metrics]
@@ -75,35 +75,34 @@ def evaluate(
     unfinished: Unfinished | None = None,
 ) -> Evaluation:
     """Judge the examples by the detectors that `load` opens, each a reader and this `model`; with `estimate`
-    at the prevalence that the probabilities of these very rows tell, without their labels, in one process.
-    The policy (by default the default one) decides as of a `date`, or of today. Examples that an
-    `unfinished` run has judged are not judged again.
+    at the prevalence that the probabilities of these rows tell, without their labels, in one process. The
+    policy (by default the default policy) decides as of a `date`, or of today. Examples that an `unfinished`
+    run has judged are not judged again.
 
     Raises `InputError` where no example could be judged, and for too few to estimate from.
     """
     policy = policy or Policy()
-    known = {} if unfinished is None else unfinished.judged(examples)
-    missing = [example for example in examples if example.id not in known]
+    judged = {} if unfinished is None else unfinished.judged(examples)
+    missing = [example for example in examples if example.id not in judged]
     options = {"evidence": False, "reasons": False, "prevalence": "estimate" if estimate else None}
-    show = partial(_kept, policy, date)
+    show = partial(_judged_row, policy, date)
     for example, row in judge_many(missing, load, show, map_groups, options, together=estimate):
         if isinstance(row, Failure):
             unavailable = assess(policy, example, None, now=date)
-            one = Judged(result=Result.of(example, None, unavailable, row.error))
+            judged[example.id] = Judged(result=Result.of(example, None, unavailable, row.error))
         else:
-            one = Judged.model_validate(row)
-        known[example.id] = one
-        if unfinished is not None and not isinstance(row, Failure):
-            unfinished.add(one)
-    return _evaluation(model, examples, [known[example.id] for example in examples], resamples)
+            judged[example.id] = Judged.model_validate(row)
+            if unfinished is not None:
+                unfinished.add(judged[example.id])
+    return _evaluation(model, examples, [judged[example.id] for example in examples], resamples)
 
 
-def _kept(policy: Policy, date: datetime | None, verdict: ExplainedVerdict) -> dict[str, Any]:
-    """Return what is kept of a verdict, as JSON values."""
+def _judged_row(policy: Policy, date: datetime | None, verdict: ExplainedVerdict) -> dict[str, Any]:
+    """Return the `Judged` of a verdict as JSON values."""
     assessment = assess(policy, verdict.example, verdict, now=date)
     return Judged(
         result=Result.of(verdict.example, verdict, assessment),
-        unlike=tuple((one.facet, one.words) for one in verdict.unlike if one.decides),
+        unlike=tuple((feature.facet, feature.words) for feature in verdict.unlike if feature.decides),
         threshold=verdict.threshold,
         prevalence=verdict.prevalence,
     ).model_dump(mode="json")
@@ -117,27 +116,28 @@ def _evaluation(
     if not judged:
         reason = next(iter(failures.values()), "there is none")
         raise InputError(f"no example could be judged: {reason}")
-    some = [example for example in examples if example.id not in failures]
+    examples = [example for example in examples if example.id not in failures]
     probabilities = np.array([row.result.probability or 0.0 for row in judged])
     threshold = model.card.threshold if judged[0].threshold is None else judged[0].threshold
-    measure = partial(_metrics, some, probabilities, threshold, resamples)
+    measure = partial(_metrics, examples, probabilities, threshold, resamples)
     abstained = {
         row.result.id: tuple(Unlike(facet, words, True) for facet, words in row.unlike)
         for row in judged
         if row.unlike
     }
-    parts, labels = _parts(some), labels_of(some)
-    with_verdict = np.array([example.id not in abstained for example in some])
+    selections, labels = _selections(examples), labels_of(examples)
+    with_verdict = np.array([example.id not in abstained for example in examples])
+    judged_selections = {name: selected & with_verdict for name, selected in selections.items()}
     return Evaluation(
-        metrics=measure(parts),
-        rows={name: int(part.sum()) for name, part in parts.items()},
-        hallucinated={name: int(labels[part].sum()) for name, part in parts.items()},
+        metrics=measure(selections),
+        rows={name: int(selected.sum()) for name, selected in selections.items()},
+        hallucinated={name: int(labels[selected].sum()) for name, selected in selections.items()},
         probabilities={row.result.id: row.result.probability or 0.0 for row in judged},
-        seen=len(seen_examples(model.card, some, model.replacement)),
+        seen=len(seen_examples(model.card, examples, model.replacement)),
         failures=failures,
-        controls=_controls(some, resamples),
+        controls=_controls(examples, resamples),
         abstained=abstained,
-        judged=measure({name: part & with_verdict for name, part in parts.items()}) if abstained else {},
+        judged=measure(judged_selections) if abstained else {},
         threshold=threshold,
         prevalence=judged[0].prevalence,
         results=tuple(row.result for row in rows),
@@ -145,12 +145,14 @@ def _evaluation(
     )
 
 
-def _parts(examples: Sequence[Example]) -> dict[str, Flags]:
-    """Return the rows of each generator, and of all where there are several, or none is known."""
+def _selections(examples: Sequence[Example]) -> dict[str, Flags]:
+    """Return the rows of each generator, and all rows where there are several, or none is known."""
     generators = np.array([example.generator or "" for example in examples])
-    parts = {name or "unknown": generators == name for name in sorted(set(generators.tolist()))}
-    everything = {ALL: np.ones(len(generators), dtype=bool)}
-    return everything if set(parts) == {"unknown"} else parts if len(parts) < 2 else parts | everything
+    selections = {name or "unknown": generators == name for name in sorted(set(generators.tolist()))}
+    every = {ALL: np.ones(len(generators), dtype=bool)}
+    if set(selections) == {"unknown"}:
+        return every
+    return selections if len(selections) < 2 else selections | every
 
 
 def _metrics(
@@ -158,26 +160,26 @@ def _metrics(
     scores: NDArray[np.float64],
     threshold: float,
     resamples: int,
-    parts: Mapping[str, Flags],
+    selections: Mapping[str, Flags],
 ) -> dict[str, Metrics]:
-    """Return the metrics of each part that has a row."""
+    """Return the metrics of each selection that has a row."""
     labels, groups = labels_of(examples), groups_of(examples)
     return {
-        name: intervals(labels[part], scores[part], groups[part], threshold, resamples)
-        for name, part in parts.items()
-        if part.any()
+        name: intervals(labels[selected], scores[selected], groups[selected], threshold, resamples)
+        for name, selected in selections.items()
+        if selected.any()
     }
 
 
 def _controls(examples: Sequence[Example], resamples: int) -> Metrics:
     words = [words_of(example.response or "") for example in examples]
     novel = [
-        len(words_outside(example)) / max(len(set(own)), 1)
-        for example, own in zip(examples, words, strict=True)
+        len(words_outside(example)) / max(len(set(response_words)), 1)
+        for example, response_words in zip(examples, words, strict=True)
     ]
     controls = {"number of words": np.array(list(map(len, words)), float), "novel words": np.array(novel)}
-    everything = {ALL: np.ones(len(examples), dtype=bool)}
+    every = {ALL: np.ones(len(examples), dtype=bool)}
     return {
-        name: _metrics(examples, scores, np.inf, resamples, everything)[ALL]["auroc"]
+        name: _metrics(examples, scores, np.inf, resamples, every)[ALL]["auroc"]
         for name, scores in controls.items()
     }

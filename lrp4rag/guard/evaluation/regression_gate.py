@@ -1,5 +1,5 @@
-"""Results as a file, a baseline for later ones, and `compare`: is a detector or a policy worse than it was,
-on the same examples, by more than chance?"""
+"""Results in a file, which is a baseline for later results, and `compare`: is a detector or a policy worse
+than it was, on the same examples, by more than chance?"""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Saved(BaseModel):
 
 
 def read_saved(path: Path) -> Saved:
-    """Raises `InputError` naming the field of an invalid baseline, or of one in another format."""
-    what = "a baseline of this command"
+    """Read a baseline. Raises `InputError` with the field for an invalid baseline, or another format."""
+    description = "a baseline of this command"
     try:
-        record = read_record(path, what)
+        record = read_record(path, description)
     except OSError as error:
         raise InputError(f"cannot be read: {first_line(error)}; {HOW}", path=path) from error
     if EXAMPLES not in record or "format" not in record:
-        raise InputError(f"not {what}; {HOW}", path=path)
+        raise InputError(f"not {description}; {HOW}", path=path)
     if record["format"] != FORMAT:
         raise InputError(
             f"it has another format than this lrp4rag reads ({FORMAT}); {HOW}", path=path, field="format"
@@ -60,7 +60,7 @@ def read_saved(path: Path) -> Saved:
 def made_with(
     evaluation: Evaluation, card: Card, name: str, policy: Policy, date: datetime | None = None
 ) -> dict[str, str | float | None]:
-    """Collect what results depend on beside the examples. `name` is the detector's."""
+    """Return the conditions that results depend on beside the examples. `name` is the detector's."""
     return {
         **({} if evaluation.comparer is None else {"comparer": str(evaluation.comparer)}),
         "lrp4rag": package_versions()["lrp4rag"],
@@ -76,7 +76,7 @@ def made_with(
 
 
 def written(record: Mapping[str, Any]) -> str:
-    """Return a record as JSON, with a line for each example, so that two files can be laid side by side."""
+    """Return a record as JSON with a line for each example, so that two files can be compared by line."""
     rest = {name: value for name, value in record.items() if name != EXAMPLES}
     head = json.dumps(finite_or_none(rest), indent=2, allow_nan=False).removesuffix("\n}")
     rows = ",\n".join(
@@ -92,8 +92,8 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A measure of the examples that both have: what it was and is, and how much worse that is (`drop`, with
-    the 95 % interval of the paired bootstrap; below 0 it got better)."""
+    """A measure of the examples in both runs, `before` and `now`, and how much worse it got (`drop`, with the
+    95 % interval of the paired bootstrap; below 0 it got better)."""
 
     before: float | None
     now: float | None
@@ -103,8 +103,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Which examples are compared: the `results` now and `before` of those that both have, in one order; and
-    the ids of those that only one has, whose texts changed, and whose labels did."""
+    """The `results` now and `before` of the examples in both runs, in one order; and the ids of the examples
+    that only one run has, whose texts changed, and whose labels changed."""
 
     results: tuple[Result, ...]
     before: tuple[Result, ...]
@@ -116,7 +116,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The comparison of two runs. `made_with` is what differs in how the two were made: (before, now)."""
+    """The comparison of two runs. `made_with` has the conditions that differ: (before, now)."""
 
     max_drop: float
     changes: dict[str, Change]
@@ -125,12 +125,12 @@ class Gate:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The measures that fail."""
+        """Return the measures that fail."""
         return self._in("fails")
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The measures that pass and may yet have dropped by more."""
+        """Return the measures that do not fail and may yet have dropped by more."""
         return self._in("not ruled out")
 
     @property
@@ -139,7 +139,7 @@ class Gate:
 
     @property
     def newly_wrong(self) -> tuple[str, ...]:
-        """Examples whose verdict was right."""
+        """Return the examples whose verdict was right and is wrong."""
         return self._turned(True, False)
 
     @property
@@ -148,16 +148,16 @@ class Gate:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Examples that had a verdict, and have none."""
-        both = zip(self.pairs.before, self.pairs.results, strict=True)
-        return tuple(new.id for old, new in both if old.flagged is not None and new.flagged is None)
+        """Return the examples that had a verdict and have none."""
+        pairs = zip(self.pairs.before, self.pairs.results, strict=True)
+        return tuple(now.id for before, now in pairs if before.flagged is not None and now.flagged is None)
 
     def _in(self, state: State) -> tuple[str, ...]:
         return tuple(name for name, change in self.changes.items() if change.state == state)
 
-    def _turned(self, before: bool, now: bool) -> tuple[str, ...]:
-        both = zip(self.pairs.before, self.pairs.results, strict=True)
-        return tuple(new.id for old, new in both if (old.right, new.right) == (before, now))
+    def _turned(self, was_right: bool, is_right: bool) -> tuple[str, ...]:
+        pairs = zip(self.pairs.before, self.pairs.results, strict=True)
+        return tuple(now.id for before, now in pairs if (before.right, now.right) == (was_right, is_right))
 
 
 def compare(
@@ -169,11 +169,12 @@ def compare(
     gated: Collection[str] = (),
     resamples: int = RESAMPLES,
 ) -> Gate:
-    """Compare results with those of a baseline, on the examples whose id and texts both have, by their labels
-    now; measures of verdicts on those that have one in both. `gated` are the measures that can fail (default:
-    all but those of which neither more nor less is better).
+    """Compare results with those of a baseline, on the examples that both have with the same id and texts, by
+    their labels now; measures of verdicts on those with a verdict in both. `gated` are the measures that can
+    fail (default: all but those of which neither more nor less is better).
 
-    Raises `InputError` where no example is in both, no gated measure is defined on them, or one is unknown.
+    Raises `InputError` where no example is in both, where no gated measure is defined on them, and for an
+    unknown measure.
     """
     pairs = paired(results, baseline.examples)
     _require_some(pairs.results)
@@ -181,13 +182,13 @@ def compare(
     judged = np.array([result.flagged is not None for result in (*pairs.results, *pairs.before)])
     both = judged[: len(pairs.results)] & judged[len(pairs.results) :]
     draws = Draws.of(groups_of(pairs.results), resamples)
-    now, before = (draws.values(measured(part, both)) for part in (pairs.results, pairs.before))
+    now, before = (draws.values(measured(side, both)) for side in (pairs.results, pairs.before))
     worse = {
         name: now[name] - before[name] if measure.better == "lower" else before[name] - now[name]
         for name, measure in MEASURES.items()
     }
     drops = intervals_of({name: _defined(drop) for name, drop in worse.items()})
-    if draws.counts.shape[1] < 2:  # drawing one source again and again tells nothing of others
+    if draws.counts.shape[1] < 2:  # drawing the same source again tells nothing of other sources
         drops = {name: drop.model_copy(update={"low": None, "high": None}) for name, drop in drops.items()}
     changes = {
         name: Change(
@@ -204,14 +205,14 @@ def compare(
 
 
 def require_comparable(examples: Iterable[Example], baseline: Saved) -> None:
-    """Raises `InputError` where no example is in the baseline: what `compare` would tell after all of them
-    were judged."""
+    """Raise `InputError` where no example is in the baseline, before any is judged; `compare` would only
+    raise it afterwards."""
     judged = {(result.id, result.judged) for result in baseline.examples}
     _require_some(any((example.id, judged_hash(example)) in judged for example in examples))
 
 
-def _require_some(both: object) -> None:
-    if not both:
+def _require_some(shared: object) -> None:
+    if not shared:
         raise InputError(
             "no example is in both: an example is known by its id and its texts; make the baseline of the "
             "same examples"
@@ -219,8 +220,8 @@ def _require_some(both: object) -> None:
 
 
 def require_gated(names: Collection[str]) -> Collection[str]:
-    """Return the names, or where there are none those of all measures that can fail; raises `InputError` for
-    one that is no such measure."""
+    """Return the names, or without names those of all measures that can fail. Raises `InputError` for a name
+    of no such measure."""
     gated = [name for name, measure in MEASURES.items() if measure.better != "neither"]
     for name in names:
         if name not in gated:
@@ -229,8 +230,8 @@ def require_gated(names: Collection[str]) -> Collection[str]:
 
 
 def state_of(drop: Interval, max_drop: float) -> State:
-    """A measure fails where it is worse by more than `max_drop`, and its interval excludes that it is not
-    worse at all; it passes where the interval holds no larger drop."""
+    """Return the state of a measure: it fails where it is worse by more than `max_drop`, and its interval
+    excludes that it is no worse; it passes where the interval has no larger drop."""
     if drop.value is None:
         return "undefined"
     larger = drop.value > max_drop + ROUNDING
@@ -241,30 +242,30 @@ def state_of(drop: Interval, max_drop: float) -> State:
 
 
 def paired(results: Sequence[Result], before: Sequence[Result]) -> Pairs:
-    """Those of the same id and texts; those before get the labels of now."""
+    """Pair the results of the same id and texts; those before get the labels of now."""
     earlier = {result.id: result for result in before}
     ids = {result.id for result in results}
-    both = [(result, earlier[result.id]) for result in results if result.id in earlier]
-    same = [(now, then) for now, then in both if now.judged == then.judged]
+    pairs = [(result, earlier[result.id]) for result in results if result.id in earlier]
+    same = [(now, then) for now, then in pairs if now.judged == then.judged]
     return Pairs(
         tuple(now for now, _ in same),
         tuple(then.model_copy(update={"labels": now.labels, "source": now.source}) for now, then in same),
         tuple(result.id for result in results if result.id not in earlier),
         tuple(result.id for result in before if result.id not in ids),
-        tuple(now.id for now, then in both if now.judged != then.judged),
+        tuple(now.id for now, then in pairs if now.judged != then.judged),
         tuple(now.id for now, then in same if set(now.labels) != set(then.labels)),
     )
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return what differs, by name: (before, now); None for an unknown value."""
+    """Return the values that differ, by name: (before, now); None for a missing value."""
     names = dict.fromkeys((*now, *before))
     return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
 
 
 def _defined(drop: Scores) -> Scores:
-    """A draw in which a measure is not defined shows no drop: else the recall of a single hallucinated
-    example would seem certain, since all draws that have one have that one."""
+    """Set the drop to 0 in draws in which a measure is undefined, unless it is undefined on all examples.
+    Else the recall of a single hallucinated example would seem certain: each draw that defines it has it."""
     finite = np.isfinite(drop)
     return np.where(finite, drop, 0.0) if finite[0] else drop
 

@@ -1,4 +1,4 @@
-"""An evaluation and the gate on a terminal and as JSON: metrics, decisions, and what got worse."""
+"""An evaluation and the gate on a terminal and as JSON: metrics, decisions, and drops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_NAME = 60
 """Characters of a generator's name."""
 
 SHOWN = 8
-"""Ids of rows that are listed for one reason."""
+"""Ids of rows that are listed for a reason."""
 
 STYLES: dict[State, str] = {"fails": "bold red", "not ruled out": "yellow", "passes": "green"}
 FEW = 30
@@ -34,7 +34,7 @@ FEW = 30
 def print_evaluation(
     evaluation: Evaluation, policy: str, kinds: Mapping[str, Share], measures: Metrics
 ) -> None:
-    """Print metrics of responses, and what the policy of that name does with them."""
+    """Print metrics of responses, and the decisions of the policy of that name."""
     console = open_console()
     console.print(render_evaluation(evaluation))
     if kinds:
@@ -65,51 +65,51 @@ def decisions(evaluation: Evaluation, policy: str, measures: Metrics) -> Rendera
 
 
 def render_evaluation(evaluation: Evaluation) -> RenderableType:
-    """Metrics per generator with intervals."""
+    """Show the metrics per generator with intervals."""
     rows = {
         f"{name} ({evaluation.hallucinated[name]}/{evaluation.rows[name]} hallucinated)": metrics
         for name, metrics in evaluation.metrics.items()
     }
-    parts: list[RenderableType] = [metrics_table("Responses", rows)]
-    parts.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
+    lines: list[RenderableType] = [metrics_table("Responses", rows)]
+    lines.append(Text("95 % bootstrap intervals over sources below each value.", style="dim"))
     if evaluation.controls:
         words = "; ".join(f"{name} {with_interval(auroc)}" for name, auroc in evaluation.controls.items())
-        parts.append(Text(f"AUROC of what anybody can count: {words}", style="dim"))
+        lines.append(Text(f"AUROC of what anybody can count: {words}", style="dim"))
     wrong = [result for result in evaluation.results if result.right is False]
     for words, ids in (
         ("missed", [result.id for result in wrong if result.hallucinated]),
         ("flagged, and faithful", [result.id for result in wrong if not result.hallucinated]),
     ):
-        parts += [Text(f"{len(ids)} {words}: {_listed(ids)}")] if ids else []
+        lines += [Text(f"{len(ids)} {words}: {_listed(ids)}")] if ids else []
     if evaluation.comparer is not None:
-        parts.append(Text(comparer_words(evaluation.comparer), style="yellow"))
+        lines.append(Text(comparer_words(evaluation.comparer), style="yellow"))
     if evaluation.prevalence is not None:
-        parts.append(Text(f"at a prevalence of {evaluation.prevalence:.3g}", style="dim"))
+        lines.append(Text(f"at a prevalence of {evaluation.prevalence:.3g}", style="dim"))
     if evaluation.abstained:
-        parts += _abstained(evaluation)
+        lines += _abstained(evaluation)
     if evaluation.seen:
         note = f"{evaluation.seen} of these examples share sources with the training data: "
         note += "these metrics are too good."
-        parts.append(Text(note, style="bold red"))
+        lines.append(Text(note, style="bold red"))
     if evaluation.failures:
-        parts.append(Text(f"{len(evaluation.failures)} examples failed and are left out."))
-    return Group(*parts)
+        lines.append(Text(f"{len(evaluation.failures)} examples failed and are left out."))
+    return Group(*lines)
 
 
 def _abstained(evaluation: Evaluation) -> list[RenderableType]:
-    """Count the rows without a verdict by reason, and show metrics of the others."""
-    many = len(evaluation.abstained)
-    note = f"{many} are unlike the training data: analyse gives no verdict on them. --json lists them all."
+    """Count the rows without a verdict by reason, and show metrics of the rows with a verdict."""
+    count = len(evaluation.abstained)
+    note = f"{count} are unlike the training data: analyse gives no verdict on them. --json lists them all."
     by_facet: dict[str, list[str]] = {}
-    for name, why in evaluation.abstained.items():
-        for feature in why:
-            by_facet.setdefault(feature.facet, []).append(name)
-    parts: list[RenderableType] = [Text(note, style="yellow")]
-    for facet, names in by_facet.items():
-        parts.append(Text(f"  {facet}: {len(names)} ({_listed(names)})"))
+    for id, features in evaluation.abstained.items():
+        for feature in features:
+            by_facet.setdefault(feature.facet, []).append(id)
+    lines: list[RenderableType] = [Text(note, style="yellow")]
+    for facet, ids in by_facet.items():
+        lines.append(Text(f"  {facet}: {len(ids)} ({_listed(ids)})"))
     if evaluation.judged:
-        parts.append(metrics_table("Responses with a verdict", evaluation.judged))
-    return parts
+        lines.append(metrics_table("Responses with a verdict", evaluation.judged))
+    return lines
 
 
 def evaluation_record(
@@ -119,7 +119,7 @@ def evaluation_record(
     kinds: Mapping[str, Share],
     measures: Metrics,
 ) -> dict[str, Any]:
-    """Return the evaluation for machines; a later one can be compared with it (`evaluation.saved`)."""
+    """Return the evaluation for machines; `read_saved` reads it, to compare a later evaluation with it."""
     return {
         "format": FORMAT,
         "made_with": dict(made_with),
@@ -137,8 +137,8 @@ def evaluation_record(
         "controls": {name: value.model_dump() for name, value in evaluation.controls.items()},
         "probabilities": evaluation.probabilities,
         "abstained": {
-            name: [{"facet": item.facet, "words": item.words} for item in why]
-            for name, why in evaluation.abstained.items()
+            id: [{"facet": feature.facet, "words": feature.words} for feature in features]
+            for id, features in evaluation.abstained.items()
         },
         "with_verdict": {
             name: {key: value.model_dump() for key, value in metrics.items()}
@@ -154,9 +154,9 @@ def evaluation_record(
 
 
 def render_gate(gate: Gate, baseline: str) -> RenderableType:
-    """Return the measures side by side, and the outcome in the last line."""
+    """Show the measures side by side, and the outcome in the last line."""
     pairs = gate.pairs
-    parts: list[RenderableType] = [
+    lines: list[RenderableType] = [
         Text(
             f"Compared with {one_line(baseline, LONGEST_NAME)}: {len(pairs.results)} examples of "
             f"{gate.sources} sources",
@@ -169,21 +169,21 @@ def render_gate(gate: Gate, baseline: str) -> RenderableType:
         ("with other texts than in the baseline, left out", pairs.other_texts),
         ("with other labels; both are measured by those of DATA", pairs.relabelled),
     ):
-        parts += [Text(f"  {len(ids)} {words}: {_listed(ids)}")] if ids else []
+        lines += [Text(f"  {len(ids)} {words}: {_listed(ids)}")] if ids else []
     if gate.made_with:
-        changed = [
-            f"{one_line(name, 40)} {_value_words(was)}, now {_value_words(now)}"
-            for name, (was, now) in gate.made_with.items()
+        changes = [
+            f"{one_line(name, 40)} {_value_words(before)}, now {_value_words(now)}"
+            for name, (before, now) in gate.made_with.items()
         ]
-        parts.append(Text(f"  made with another: {'; '.join(changed)}"))
-    parts.append(_gate_table(gate))
+        lines.append(Text(f"  made with another: {'; '.join(changes)}"))
+    lines.append(_gate_table(gate))
     for words, ids, style in (
         ("wrong, and were right", gate.newly_wrong, "red"),
         ("without a verdict, and had one", gate.lost, "red"),
         ("right, and were wrong", gate.newly_right, "green"),
     ):
-        parts += [Text(f"  {len(ids)} are {words}: {_listed(ids)}", style=style)] if ids else []
-    return Group(*parts, *_outcome(gate))
+        lines += [Text(f"  {len(ids)} are {words}: {_listed(ids)}", style=style)] if ids else []
+    return Group(*lines, *_outcome(gate))
 
 
 def _gate_table(gate: Gate) -> Table:
@@ -201,19 +201,19 @@ def _outcome(gate: Gate) -> list[Text]:
     more = f"more than {gate.max_drop:g}"
     lines = []
     if gate.open:
-        words = f"Not ruled out: a drop of {more} in {_named(gate.open)}. More examples would tell."
+        words = f"Not ruled out: a drop of {more} in {_measures(gate.open)}. More examples would tell."
         lines.append(Text(words, style="yellow"))
     if gate.sources < FEW:
         words = f"{gate.sources} sources are few: only large drops can be told from chance."
         lines.append(Text(words, style="dim"))
     if gate.failed:
-        words = f"The gate fails, worse by {more} and not by chance: {_named(gate.failed)}."
+        words = f"The gate fails, worse by {more} and not by chance: {_measures(gate.failed)}."
         return [*lines, Text(words, style="bold red")]
     return [*lines, Text("The gate passes.", style="bold green")]
 
 
 def gate_record(gate: Gate, baseline: str) -> dict[str, Any]:
-    """JSON values."""
+    """Return the gate as JSON values."""
     pairs = gate.pairs
     return {
         "baseline": baseline,
@@ -230,7 +230,7 @@ def gate_record(gate: Gate, baseline: str) -> dict[str, Any]:
         "newly_wrong": list(gate.newly_wrong),
         "newly_right": list(gate.newly_right),
         "lost": list(gate.lost),
-        "made_with": {name: list(both) for name, both in gate.made_with.items()},
+        "made_with": {name: list(values) for name, values in gate.made_with.items()},
         "measures": {
             name: {
                 "baseline": change.before,
@@ -244,7 +244,7 @@ def gate_record(gate: Gate, baseline: str) -> dict[str, Any]:
     }
 
 
-def _named(names: Sequence[str]) -> str:
+def _measures(names: Sequence[str]) -> str:
     return ", ".join(MEASURES[name].words for name in names)
 
 

@@ -1,5 +1,5 @@
 """`Result`: the verdict and the decision on a labelled example, stored for later comparisons; and measures of
-many: of verdicts, sentences, spans and decisions."""
+the verdicts, sentences, spans and decisions of many results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import Count, Probability
 
 Outcome = Literal["judged", "abstained", "failed"]
-"""With a verdict; unlike the training data; not readable."""
+"""With a verdict; without, since it is unlike the training data; without, since it could not be read."""
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 Span = tuple[Count, Count]
 
@@ -106,31 +106,32 @@ class Result(BaseModel):
         )
 
     def is_of(self, example: Example) -> bool:
-        """Whether the example has the same input and labels."""
+        """Say whether the example has the same input and labels."""
         return self.judged == judged_hash(example) and self.labels == _labels(example)
 
     @property
     def hallucinated(self) -> bool:
-        """By its labels."""
+        """Say whether it is hallucinated, by its labels."""
         return bool(self.labels)
 
     @property
     def right(self) -> bool | None:
-        """True where verdict and labels agree; None without a verdict."""
+        """Say whether verdict and labels agree; None without a verdict."""
         return None if self.flagged is None else self.flagged == self.hallucinated
 
     @property
     def row(self) -> Row:
-        """The decision as a row of a simulation."""
+        """Return the decision as a row of a simulation."""
         return Row(self.action, self.hallucinated, self.generator)
 
     @property
     def located(self) -> bool:
-        """True where its labels say where: one over the whole response only says that it is hallucinated."""
+        """Say whether its labels tell where: a label over the whole response only tells that it is
+        hallucinated."""
         return (0, self.length) not in self.labels
 
     def overlaps(self) -> tuple[Overlap, Overlap]:
-        """Count its characters, and its sentences, that are suspect, labelled, and both."""
+        """Count its characters, and its sentences, that are suspect, that are labelled, and that are both."""
         suspect = np.array([flag for *_, flag in self.sentences], dtype=bool)
         labelled = tokens_in([(start, end) for start, end, _ in self.sentences], self.labels)
         return characters(self.spans, self.labels, self.length), sentences(suspect, labelled)
@@ -154,11 +155,11 @@ def _labels(example: Example) -> tuple[Span, ...]:
 
 
 def judged_hash(example: Example) -> str:
-    """Hash everything that verdicts and decisions rest on, which id and labels are not."""
-    sources = [asdict(part) for part in example.sources]
-    places = [asdict(part) for part in example.spans]
-    looked_at = [example.question, sources, example.prompt, places, example.response, example.generator]
-    return json_hash(looked_at)[:32]
+    """Hash everything that verdicts and decisions rest on, so not id and labels."""
+    sources = [asdict(source) for source in example.sources]
+    spans = [asdict(span) for span in example.spans]
+    inputs = [example.question, sources, example.prompt, spans, example.response, example.generator]
+    return json_hash(inputs)[:32]
 
 
 Flags = NDArray[np.bool_]
@@ -166,8 +167,8 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Its words, and which values of it are better; "neither", and nothing fails by it, where that depends on
-    the answers."""
+    """A measure's words, and which of its values are better: "neither" where that depends on the answers, so
+    that nothing fails by it."""
 
     words: str
     better: Literal["higher", "lower", "neither"] = "higher"
@@ -188,13 +189,13 @@ MEASURES = {
     "served": Measure("served", "neither"),
     "faithfulness": Measure("mean faithfulness", "neither"),
 }
-"""By their names in JSON. Verdicts are measured on the examples that have one."""
+"""The measures, by their names in JSON. Verdicts are measured on the examples that have one."""
 _OF_VERDICTS = ("auroc", "balanced_accuracy", "accuracy", "precision", "recall", "f1")
 
 
 def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[[Scores], Values]:
-    """Return a function of weights (W, R) of these R results that gives each measure, (W,); NaN where it is
-    not defined. Measures of verdicts count the results `among` that have one (default: all)."""
+    """Return a function of weights (W, R) of these R results that returns each measure, (W,); NaN where it is
+    undefined. Measures of verdicts count the results `among` them that have a verdict (default: all)."""
     judged = np.array([result.flagged is not None for result in results])
     if among is not None:
         judged &= among
@@ -206,8 +207,8 @@ def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[
     overlaps = [result.overlaps() for result in results]
     located = judged & np.array([result.located for result in results])
     span_f1, sentence_f1 = (
-        np.array([[2 * one.both, one.marked + one.annotated] for one in some]).T * located
-        for some in zip(*overlaps, strict=True)
+        np.array([[2 * overlap.both, overlap.marked + overlap.annotated] for overlap in column]).T * located
+        for column in zip(*overlaps, strict=True)
     )
     quotients = {
         "sentence_f1": tuple(sentence_f1),
@@ -227,7 +228,8 @@ def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[
             )
         with np.errstate(divide="ignore", invalid="ignore"):
             values |= {
-                name: (weights @ above) / (weights @ below) for name, (above, below) in quotients.items()
+                name: (weights @ dividend) / (weights @ divisor)
+                for name, (dividend, divisor) in quotients.items()
             }
         return {name: values[name] for name in MEASURES}
 
@@ -235,7 +237,7 @@ def measured(results: Sequence[Result], among: Flags | None = None) -> Callable[
 
 
 def groups_of(results: Sequence[Result]) -> NDArray[np.str_]:
-    """(R,), the source of each."""
+    """Return the source of each result, (R,)."""
     return np.array([result.source for result in results])
 
 
@@ -245,8 +247,8 @@ def measures_of(results: Sequence[Result], *, resamples: int = RESAMPLES) -> Met
 
 
 def flagged_by_kind(examples: Sequence[Example], results: Sequence[Result]) -> dict[str, Share]:
-    """Count the flagged of the examples with a verdict that have a label of a kind; empty where labels
-    have no kinds."""
+    """Count by the kind of a label the examples with a verdict, and the flagged among them; empty where
+    labels have no kinds."""
     kinds: dict[str, list[bool]] = {}
     for example, result in zip(examples, results, strict=True):
         if result.flagged is not None:

@@ -1,4 +1,4 @@
-"""Results of an evaluation that is not finished, in a file: one that was killed goes on where it stopped."""
+"""Results of an unfinished evaluation in a file, so that a killed evaluation goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lrp4rag.util.strict_json import parse
 
 
 class Unfinished:
-    """A line of JSON for each example that was judged, beside the file `out` that will hold the whole. `how`
-    is all that results depend on but the examples: lines of another run are not read."""
+    """A file with a line of JSON for each judged example, beside the file `out` of the evaluation. `how` is
+    all that results depend on except the examples; lines of a run with another `how` are not read."""
 
     def __init__(self, out: Path, how: Sequence[str]) -> None:
         self.path = out.with_name(f"{out.name}.unfinished")
         self._run = json_hash(list(how))[:16]
 
     def judged(self, examples: Sequence[Example]) -> dict[str, Judged]:
-        """Return what is known of the examples, by id."""
+        """Return the rows of examples that are judged already, by id."""
         if not self.path.exists():
             return {}
         with self.path.open(encoding="utf-8", errors="replace") as lines:

@@ -1,8 +1,8 @@
-"""`GuardedAnswer`: what may leave of an answer while it is written.
+"""`GuardedAnswer`: an answer that is released sentence by sentence while it is written.
 
 A state machine without input, output, threads and clocks. The driver feeds it events (`begin`, `write`,
-`end`) and asks for what is due (`next`): text that may leave at once, or a sentence that must be judged
-first. The driver judges that in a thread of its choice, records the decision, and releases it.
+`end`) and asks for what is due (`next`): text to release at once, or a sentence that must be judged first.
+The driver judges the sentence in a thread of its choice, records the decision, and releases it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lrp4rag.streaming import JudgedPiece, StreamingDetector, verdict_of
 from lrp4rag.util.sentences import Piece
 
 _STRUCTURE = re.compile(r"[\s`~|:*_=>+#-]*")
-"""Lines of a table's head, fences and rules: they say nothing."""
+"""Text that says nothing: lines of a table's head, fences and rules."""
 _ITEM = re.compile(r"[\s>]*(?:[-*+•‣◦▪]|\d{1,3}[.)])\s+")
 _FENCE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})")
 
@@ -43,8 +43,8 @@ def says_nothing(piece: Piece) -> bool:
 
 
 def in_place(piece: Piece, notice: str) -> str:
-    """Return the notice (none where it is empty) with what of the piece is Markdown: the fence that it opens,
-    the row or the item that it is, and the white space after it."""
+    """Return a notice, which may be empty, with the Markdown of the piece: the fence that it opens, the row
+    or the item that it is, and the white space after it."""
     text = piece.text
     fence = _FENCE.match(text) if piece.kind == "code" else None
     opened = f"{fence[0]}\n" if fence else ""
@@ -58,7 +58,7 @@ def in_place(piece: Piece, notice: str) -> str:
 
 
 def marked(piece: Piece, mark: str) -> str:
-    """Return the piece with a mark at its end: in the last cell of a row, and none behind a fence."""
+    """Return the piece with a mark at its end: in the last cell of a row, and none after a fence."""
     body = piece.text.rstrip()
     gap = piece.text[len(body) :]
     if piece.kind == "code" and _FENCE.match(body):
@@ -77,7 +77,7 @@ class Pending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DecidedSentence:
-    """A sentence with what is done with it; without `judged`, it could not be judged."""
+    """A sentence with the decision on it; without `judged`, it could not be judged."""
 
     piece: Piece
     decided: Decided
@@ -85,8 +85,8 @@ class DecidedSentence:
     checked: Checked = field(default_factory=lambda: Checked({}, {}, {}))
 
     def record(self) -> dict[str, Any]:
-        """Verdict and findings as JSON values, passages from 1; empty where it was not judged. Of a withheld
-        sentence nothing is quoted."""
+        """Return verdict and findings as JSON values, passages from 1; empty where it was not judged. The
+        record of a withheld sentence quotes nothing."""
         if self.judged is None:
             return {}
         record = record_piece(self.judged)
@@ -103,11 +103,11 @@ class DecidedSentence:
 class GuardedAnswer:
     """One answer to a question from its passages. Nothing leaves before it is judged and decided on.
 
-    `unfit` is set from the start where no answer can be judged: no passage is fit to answer from, or there is
-    none; where that is withheld, the answer is `over` before it begins. Else `begin` it with a reading of the
-    prompt. A sentence that states nothing (a heading, "Okay.") waits for the next one that does, and is
-    decided on with that. The answer is `over` once it has ended, or is `stopped` by the policy.
-    """
+    `unfit` is set from the start where no answer can be judged, since no passage is fit to answer from, or
+    there is none; if the policy withholds then, the answer is `over` before it begins. Else `begin` it with a
+    reading of the prompt. A sentence that states nothing (a heading, "Okay.") waits for the next sentence
+    that does, and is decided on with it. The answer is `over` once it has ended, or the policy has `stopped`
+    it."""
 
     def __init__(self, policy: Policy, question: str, sources: Sequence[Source]) -> None:
         """Run the retrieval gate; it takes up to the policy's budget."""
@@ -116,20 +116,20 @@ class GuardedAnswer:
         self.judged: list[JudgedPiece] = []
         """The sentences that could be judged, in the order of the answer."""
         self.actions: Counter[Action] = Counter()
-        """Sentences released, by action."""
+        """The numbers of released sentences, by action."""
         self.missed = False
         """Whether a sentence could not be judged."""
         self.shown = ""
-        """What was released."""
+        """The released text."""
         self._reading: StreamingDetector | None = None
         self._due: deque[Pending] = deque()
         self._pending: Pending | None = None
         self._notice = ""
         self._memory: dict[tuple[str, int], Any] = {}
-        wanted = {CHECK_OF[kind] for kind in IN_STREAMS}
-        self._checks = {name: check for name, check in policy.enabled_checks.items() if name in wanted}
+        names = {CHECK_OF[kind] for kind in IN_STREAMS}
+        self._checks = {name: check for name, check in policy.enabled_checks.items() if name in names}
         self.unfit = assess_passages(policy, question, self.sources)
-        if self.unfit is None and not any(one.read.strip() for one in self.sources):
+        if self.unfit is None and not any(source.read.strip() for source in self.sources):
             self.unfit = assess_unjudged(policy, question, self.sources)
         self.over = self.stopped = self.unfit is not None and self.unfit.withheld
 
@@ -138,20 +138,20 @@ class GuardedAnswer:
         self._reading = reading
 
     def write(self, text: str) -> None:
-        """Take more of the answer's text; once the answer is over, it is dropped."""
+        """Take more of the answer's text; text after the answer is over is dropped."""
         if not self.over:
             self.text += text
             if self._reading is not None:
-                self._due.extend(Pending(*one) for one in self._reading.ready(text))
+                self._due.extend(Pending(*sentence) for sentence in self._reading.ready(text))
 
     def end(self) -> None:
-        """Take that no more text comes."""
+        """End the text: no more comes."""
         if not self.over and self._reading is not None:
-            self._due.extend(Pending(*one) for one in self._reading.ready(None))
+            self._due.extend(Pending(*sentence) for sentence in self._reading.ready(None))
 
     def next(self) -> str | Pending | None:
-        """Return what is due: text that says nothing, such as white space, or a sentence, until it is
-        released. None until more comes, and once the answer is stopped."""
+        """Return what is due: text that says nothing, such as white space; or a sentence, again and again
+        until it is released. None until more text comes, and once the answer is stopped."""
         if self._pending is not None:
             return self._pending
         if self.over or not self._due:
@@ -168,8 +168,8 @@ class GuardedAnswer:
         assert self._reading is not None
         piece, followed = pending
         judged = self._reading.judge(piece, followed=followed)
-        given = CheckInput(self.question, self.sources, piece.text, memory=self._memory)
-        checked = run_checks(self._checks, given, budget=self.policy.budget)
+        inputs = CheckInput(self.question, self.sources, piece.text, memory=self._memory)
+        checked = run_checks(self._checks, inputs, budget=self.policy.budget)
         decided = strictest([self._by_status(judged), *by_checks(self.policy, checked, *IN_STREAMS)])
         return DecidedSentence(piece, decided, judged, checked)
 
@@ -178,18 +178,19 @@ class GuardedAnswer:
         return DecidedSentence(pending.piece, unjudged(self.policy))
 
     def _by_status(self, judged: JudgedPiece) -> Decided:
-        """By its own status, and by how many sentences so far are suspect: a supported one is served."""
+        """Decide by a sentence's status, and by how many sentences so far are suspect; a supported sentence
+        is served."""
         if judged.abstained:
             return unjudged(self.policy, abstained=True)
         if not judged.suspect:
             reason: Reason = "grounded" if judged.status == "supported" else "states nothing"
             return Decided("serve", reason, "verdict")
-        counts = Counter(one.status for one in (*self.judged, judged))
+        counts = Counter(sentence.status for sentence in (*self.judged, judged))
         return of_sentence(self.policy, judged.status, counts)
 
     def release(self, sentence: DecidedSentence) -> str:
-        """Return the sentence with its mark, or a notice in its place; a notice is not repeated for the next
-        one. Raises `ValueError` for a sentence that is not due."""
+        """Return the sentence with its mark, or a notice in its place, which the next sentence does not
+        repeat. Raises `ValueError` for a sentence that is not due."""
         if self._pending is None or sentence.piece is not self._pending.piece:
             raise ValueError("this sentence is not due")
         self._pending = None
@@ -199,7 +200,7 @@ class GuardedAnswer:
             self.judged.append(sentence.judged)
         self.actions[sentence.decided.action] += 1
         most = self.policy.sentences.stop_after
-        if most is not None and sum(self.actions[one] for one in WITHHELD) >= most:
+        if most is not None and sum(self.actions[action] for action in WITHHELD) >= most:
             self.over = self.stopped = True
         return self._leave(self._shown(sentence))
 
@@ -209,7 +210,8 @@ class GuardedAnswer:
         if decided.action == "serve":
             return piece.text
         spans = sentence.judged.spans if sentence.judged else ()
-        contradiction = next((first for span in spans for first in span.contradictions), None)
+        contradictions = (contradiction for span in spans for contradiction in span.contradictions)
+        contradiction = next(contradictions, None)
         if decided.action not in WITHHELD:
             mark = corrected(texts.correction, contradiction) if contradiction else texts.mark
             return marked(piece, mark)
@@ -226,11 +228,11 @@ class GuardedAnswer:
 
     @property
     def abstained(self) -> bool:
-        """Whether a sentence is unlike the training data."""
-        return any(one.abstained for one in self.judged)
+        """Say whether a sentence is unlike the training data."""
+        return any(sentence.abstained for sentence in self.judged)
 
     def assess(self, threshold: float | None) -> Assessment:
-        """Decide on the whole answer, from its sentences as they were judged; it is hallucinated from
+        """Decide on the whole answer by its judged sentences; it is hallucinated from a probability of
         `threshold` on. Raises `InputError` for an answer that was not begun."""
         assert self._reading is not None
         verdict = None if self.missed else verdict_of(self.judged, threshold)
@@ -241,7 +243,7 @@ class GuardedAnswer:
         return self.unfit or assess_unjudged(self.policy, self.question, self.sources)
 
     def conclude(self, assessment: Assessment) -> str:
-        """End the answer with the decision on the whole of it; the text that is told last."""
+        """End the answer with the decision on the whole, and return its last text."""
         self.over = True
         wrote = bool(self.shown.strip())
         if self.unfit is not None:

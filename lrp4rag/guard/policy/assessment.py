@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from lrp4rag.judge import Detector, ExplainedVerdict
 
 MOST_SOURCES = 3
-MOST_TOLD = 3
-"""Contradictions that a message tells."""
+MOST_CONTRADICTIONS = 3
+"""Contradictions that a message has."""
 LONGEST = 80
-"""Characters of a source's name, or of what is quoted."""
+"""Characters of a source's name, or of a quotation."""
 UNREMARKABLE = ("grounded", "verified", "no minimum", "history")
 """Kinds of findings that report nothing wrong."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assessment:
-    """What is done with an answer, what that rests on, and what its reader is told; `policy` is the hash of
-    the policy that says so."""
+    """The decision on an answer, its grounds, and the words for the answer's reader; `policy` is the hash of
+    the policy that decided."""
 
     policy: str
     decided: Decided
@@ -43,23 +43,22 @@ class Assessment:
     closest: tuple[int, ...]
     """The passages that the answer rests on most, or that were retrieved with the highest scores."""
     message: str
-    """In the place of an answer that is withheld, or under one that is served; empty where there is nothing
-    to say."""
+    """The text in the place of a withheld answer, or under a served answer; may be empty."""
     below: str
-    """Under an answer of which a stream has let out a part: what is let out is not called withheld."""
+    """The text under an answer of which a stream has released a part, which is not called withheld."""
 
     @property
     def withheld(self) -> bool:
         return self.decided.action in WITHHELD
 
     def shown(self, response: str) -> str:
-        """The text that the reader of the answer gets."""
+        """Return the text that the reader of the answer gets."""
         if self.withheld:
             return self.message
         return f"{response.rstrip()}\n\n{self.message}" if self.message else response
 
     def record(self) -> dict[str, Any]:
-        """JSON values; passages count from 1."""
+        """Return the assessment as JSON values; passages count from 1."""
         return {
             "policy": self.policy,
             "action": self.decided.action,
@@ -70,7 +69,7 @@ class Assessment:
             "fact_score": self.measures.facts,
             "message": self.message,
             "closest": [number + 1 for number in self.closest],
-            "findings": [record_finding(one) for one in self.checked.every],
+            "findings": [record_finding(finding) for finding in self.checked.every],
             "unavailable": dict(self.checked.unavailable),
         }
 
@@ -81,33 +80,37 @@ class Assessment:
             self.decided.action,
             self.decided.reason,
             ", ".join(f"{name} {value:.0%}" for name, value in measures.items() if value is not None),
-            tuple((one.check, one.words) for one in self.checked.every if one.kind not in UNREMARKABLE),
+            tuple(
+                (finding.check, finding.words)
+                for finding in self.checked.every
+                if finding.kind not in UNREMARKABLE
+            ),
             tuple(f"{name}: unavailable, {why}" for name, why in self.checked.unavailable.items()),
             self.message,
         )
 
     def redacted(self) -> dict[str, Any]:
-        """`record` without words of the answer, for whoever gets it."""
-        found = self.record()
-        del found["message"]
-        return found | {"findings": [without_words(one) for one in found["findings"]]}
+        """Return the `record` without words of the answer."""
+        record = self.record()
+        del record["message"]
+        return record | {"findings": [without_words(finding) for finding in record["findings"]]}
 
 
-def record_finding(one: Finding) -> dict[str, Any]:
-    """JSON values; passages count from 1."""
+def record_finding(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON values; passages count from 1."""
     return {
-        "check": one.check,
-        "kind": one.kind,
-        "words": one.words,
-        "start": one.start,
-        "end": one.end,
-        "passages": [number + 1 for number in one.passages],
-        "details": one.details,
+        "check": finding.check,
+        "kind": finding.kind,
+        "words": finding.words,
+        "start": finding.start,
+        "end": finding.end,
+        "passages": [number + 1 for number in finding.passages],
+        "details": finding.details,
     }
 
 
 def without_words(finding: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a finding, less what may quote the answer."""
+    """Return the record of a finding without the fields that may quote the answer."""
     return {name: finding[name] for name in ("check", "kind", "passages")}
 
 
@@ -124,21 +127,20 @@ def assess(
     *,
     now: datetime | None = None,
 ) -> Assessment:
-    """Without a verdict, the answer could not be judged. Raises `InputError` for an example without a
-    response."""
+    """Run the checks on an answer and decide. Without a verdict, the answer counts as not judged. Raises
+    `InputError` for an example without a response."""
     if example.response is None:
         raise InputError("the example has no response", field="response")
-    given = CheckInput(
-        example.question, example.sources, example.response, verdict, now=now or datetime.now(UTC)
-    )
-    checked = run_checks(policy.enabled_checks, given, budget=policy.budget)
+    now = now or datetime.now(UTC)
+    inputs = CheckInput(example.question, example.sources, example.response, verdict, now=now)
+    checked = run_checks(policy.enabled_checks, inputs, budget=policy.budget)
     measures = measure(verdict, checked, example.response)
     return _worded(policy, example.sources, verdict, decide(policy, measures), measures, checked)
 
 
 def assess_passages(policy: Policy, question: str, sources: tuple[Source, ...]) -> Assessment | None:
-    """Decide on a question before an answer is written: where the gate finds no passage that is
-    fit to answer from, and the policy withholds then. None where an answer may be written."""
+    """Decide on a question before an answer is written: withhold where the gate finds no passage that is fit
+    to answer from, and the policy withholds then. Return None where an answer may be written."""
     checked = _gated(policy, question, sources)
     decided = by_checks(policy, checked, "null")
     if not decided or strictest(decided).action != "withhold":
@@ -147,8 +149,8 @@ def assess_passages(policy: Policy, question: str, sources: tuple[Source, ...]) 
 
 
 def assess_unjudged(policy: Policy, question: str, sources: tuple[Source, ...]) -> Assessment:
-    """Of an answer that cannot be judged, since nothing was retrieved, or nothing was written: the
-    stricter of what the policy says of passages that are not fit and of what is unavailable."""
+    """Decide on an answer that cannot be judged, since there are no passages or no text: by the stricter of
+    the policy's actions on unfit passages and on unjudged answers."""
     checked = _gated(policy, question, sources)
     decided = strictest([*by_checks(policy, checked, "null"), unjudged(policy)])
     return _worded(policy, sources, None, decided, measure(None, checked, ""), checked)
@@ -169,18 +171,18 @@ def _worded(
 ) -> Assessment:
     """Add the closest sources and the policy's words to a decision."""
     closest = _closest(sources, verdict)
-    told = () if verdict is None else verdict.contradictions
-    names = [sources[number] for number in closest]
-    words = _Words(policy, decided, checked, names, told, measures.flagged > 0)
+    contradictions = () if verdict is None else verdict.contradictions
+    closest_sources = [sources[number] for number in closest]
+    words = _Words(policy, decided, checked, closest_sources, contradictions, measures.flagged > 0)
     return Assessment(policy.hash, decided, measures, checked, closest, words.message(), words.below())
 
 
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
-    """Order the passages by the sentences that rest on them, then by score; unscored ones keep their order.
-    None without text."""
-    rests = [] if verdict is None else [one.passage for one in verdict.sentences if one.passage is not None]
-    written = [k for k, source in enumerate(sources) if source.text.strip()]
-    order = sorted(written, key=lambda k: (-rests.count(k), -(sources[k].score or 0.0), k))
+    """Return the passages on which most sentences rest, then those with the highest scores, then by their
+    order; none without text."""
+    resting = [] if verdict is None else [sentence.passage for sentence in verdict.sentences]
+    candidates = [k for k, source in enumerate(sources) if source.text.strip()]
+    order = sorted(candidates, key=lambda k: (-resting.count(k), -(sources[k].score or 0.0), k))
     return tuple(order[:MOST_SOURCES])
 
 
@@ -196,20 +198,20 @@ class _Words:
     flagged: bool
 
     def message(self) -> str:
-        """In the place of the answer, or under it; empty where it is served."""
+        """Return the text in the place of the answer, or under it; empty where it is served."""
         action, texts = self.decided.action, self.policy.texts
         if action == "escalate":
             return self._filled(texts.escalated)
         if action != "withhold":
             return self.below()
         name = row_of(self.decided.reason).instead
-        # The gate alone knows that no passage answers: whatever a band is called, something may.
+        # Only the gate knows that no passage answers; by a band, whatever its reason, a passage may.
         if name == "gap" and self.decided.rule != "rules.null":
             name = "insufficient"
         return self._filled(getattr(texts, name))
 
     def below(self) -> str:
-        """Under what is let out of the answer; empty where nothing is wrong."""
+        """Return the text under what is released of the answer; empty where nothing is wrong."""
         if self.decided.action == "serve":
             return ""
         names = [row_of(self.decided.reason).below]
@@ -218,25 +220,29 @@ class _Words:
         return " ".join(self._filled(getattr(self.policy.texts, name)) for name in dict.fromkeys(names))
 
     def _filled(self, template: str) -> str:
-        texts, found = self.policy.texts, self.checked.of
-        names = ", ".join(_named(source) for source in self.closest)
-        conditions = [
-            f"“{one_line(str(one.details.get('condition', '')), LONGEST)}”"
-            for one in found("omissions", "omitted")
+        texts, findings_of = self.policy.texts, self.checked.of
+        names = ", ".join(map(_quoted_name, self.closest))
+        conflicts = [
+            conflict for conflict in findings_of("conflicts", "conflict") if conflict.start is not None
         ]
-        told = [corrected(texts.instead, one) for one in self.contradictions]
+        outdated = [finding.words for finding in findings_of("outdated", "outdated")]
+        conditions = [
+            f"“{one_line(str(omission.details.get('condition', '')), LONGEST)}”"
+            for omission in findings_of("omissions", "omitted")
+        ]
+        contradictions = [corrected(texts.instead, contradiction) for contradiction in self.contradictions]
         values = {
             "sources": filled(texts.closest, {"sources": names}) if names else "",
             "contact": texts.contact,
-            "sides": " ".join(one.words for one in found("conflicts", "conflict") if one.start is not None),
-            "outdated": " ".join(dict.fromkeys(one.words for one in found("outdated", "outdated"))),
+            "sides": " ".join(conflict.words for conflict in conflicts),
+            "outdated": " ".join(dict.fromkeys(outdated)),
             "condition": ", ".join(dict.fromkeys(conditions)),
-            "contradictions": " ".join(list(dict.fromkeys(told))[:MOST_TOLD]),
+            "contradictions": " ".join(list(dict.fromkeys(contradictions))[:MOST_CONTRADICTIONS]),
         }
         return filled(template, values)
 
 
-def _named(source: Source) -> str:
+def _quoted_name(source: Source) -> str:
     name = source.title or source.id or source.text
     version = f" ({one_line(source.version, LONGEST)})" if source.version else ""
     return f"“{one_line(name, LONGEST)}”{version}"

@@ -1,4 +1,4 @@
-"""`decide`: from what is known of an answer to what is done with it."""
+"""`decide`: the step from the measures of an answer to an action."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The measures that a policy decides on.
+    """The measures of an answer that a policy decides on.
 
-    * `judged`: whether there is a verdict. `probability` that the response is hallucinated, None where it
-      states nothing or was not judged; `hallucinated` is the verdict.
+    * `judged`: whether there is a verdict. `probability`: that the response is hallucinated, None where it
+      states nothing or was not judged. `hallucinated`: the verdict.
     * `statuses`: how many of its sentences are supported, contradicted and so on, as records have them.
     * `faithfulness`, `facts`: the shares of its sentences that are supported and of its facts that are
-      grounded (0 to 1); None where it has none. They describe, and decide in bands only.
-    * `found`: what checks found, and `unavailable` the checks that did not finish.
+      grounded (0 to 1); None where it has none. They decide in bands only.
+    * `found`: the kinds of the findings of checks. `unavailable`: the checks that did not finish.
     """
 
     judged: bool = True
@@ -45,17 +45,16 @@ class Measures:
 
 
 def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measures:
-    """Measure what the policy decides on. A response without a word has nothing to judge: it has no
-    verdict."""
-    found: frozenset[Kind] = frozenset(
+    """Measure an answer. A response without a word has nothing to judge: it counts as without a verdict."""
+    kinds: frozenset[Kind] = frozenset(
         kind
         for kind, check in CHECK_OF.items()
-        if any(kind != "conflict" or one.start is not None for one in checked.of(check, kind))
+        if any(kind != "conflict" or finding.start is not None for finding in checked.of(check, kind))
     )
-    missing = frozenset(checked.unavailable)
+    unavailable = frozenset(checked.unavailable)
     if verdict is None or verdict.threshold is None or not any(sign.isalnum() for sign in response):
-        return Measures(judged=False, found=found, unavailable=missing)
-    counts = Counter(one.status for one in verdict.sentences)
+        return Measures(judged=False, found=kinds, unavailable=unavailable)
+    counts = Counter(sentence.status for sentence in verdict.sentences)
     statuses: dict[str, int] = {status: counts[status] for status in STATING}
     stating = sum(statuses.values())
     return Measures(
@@ -65,8 +64,8 @@ def measure(verdict: Verdict | None, checked: Checked, response: str) -> Measure
         faithfulness=counts["supported"] / stating if stating else None,
         facts=fact_score(checked.findings.get("facts", ())),
         abstained=verdict.abstained or counts["not judged"] > 0,
-        found=found,
-        unavailable=missing,
+        found=kinds,
+        unavailable=unavailable,
     )
 
 
@@ -80,9 +79,9 @@ class Decided:
 
 
 def decide(policy: Policy, measures: Measures) -> Decided:
-    """Return the strictest of all that holds: what could not be judged, what sentences are, what checks
-    found, and the band. The first of equally strict ones."""
-    holding = [
+    """Return the strictest decision by the findings of checks, the statuses of sentences, what could not be
+    judged, and the band; of equally strict decisions, the first."""
+    decisions = [
         *_by_rules(policy, measures, ("null",)),  # nothing to answer from explains what nothing supports
         *_by_claims(policy, measures.statuses, hallucinated=measures.hallucinated),
         *_without_verdict(policy, measures),
@@ -91,12 +90,12 @@ def decide(policy: Policy, measures: Measures) -> Decided:
         *_by_share(policy, measures),
         Decided("serve", "grounded" if measures.statuses["supported"] else "states nothing", "verdict"),
     ]
-    return strictest(holding)
+    return strictest(decisions)
 
 
-def strictest(some: Sequence[Decided]) -> Decided:
-    """Return the first of those that are stricter than all others; raises `ValueError` for none."""
-    return max(some, key=lambda one: ACTIONS.index(one.action))
+def strictest(decisions: Sequence[Decided]) -> Decided:
+    """Return the strictest decision, the first of equally strict decisions. Raises `ValueError` for none."""
+    return max(decisions, key=lambda decided: ACTIONS.index(decided.action))
 
 
 def _without_verdict(policy: Policy, measures: Measures) -> Iterator[Decided]:
@@ -105,14 +104,14 @@ def _without_verdict(policy: Policy, measures: Measures) -> Iterator[Decided]:
 
 
 def unjudged(policy: Policy, *, abstained: bool = False) -> Decided:
-    """Decide on what has no verdict: the detector abstained, or could not judge it."""
+    """Decide on an answer or a sentence without a verdict: the detector abstained, or could not judge it."""
     if abstained:
         return Decided(policy.abstained, "unlike training data", "abstained")
     return Decided(policy.unavailable, "unavailable", "unavailable")
 
 
 def _by_claims(policy: Policy, counts: Mapping[str, int], *, hallucinated: bool = False) -> Iterator[Decided]:
-    """Yield the decisions on an answer of which so many sentences have each status."""
+    """Yield the decisions on an answer by the number of its sentences that have each status."""
     flagged = [status for status in FLAGGED if counts[status]]
     if hallucinated and not flagged:
         flagged = ["unsupported"]  # a verdict on the whole, of a detector that marks no sentence
@@ -151,8 +150,8 @@ def _by_share(policy: Policy, measures: Measures) -> Iterator[Decided]:
 
 
 def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) -> Decided:
-    """What is done with a suspect sentence of a stream: what is done with it alone, or with most of the
-    answer's sentences so far, itself among them, whose statuses are counted in `counts`."""
+    """Decide on a suspect sentence of a stream: as on an answer of this sentence alone, or of most sentences
+    suspect where most so far are. `counts` has the statuses of the sentences so far, itself among them."""
     most = sum(counts[flagged] for flagged in FLAGGED) > counts["supported"]
     alone = Counter[str]({status: 1, "supported": int(not most)})
     return strictest(list(_by_claims(policy, alone)))
@@ -160,6 +159,6 @@ def of_sentence(policy: Policy, status: Status, counts: Mapping[Status, int]) ->
 
 def by_checks(policy: Policy, checked: Checked, *kinds: Kind) -> list[Decided]:
     """Return the decisions on findings of these kinds alone, and on checks that did not finish."""
-    found = frozenset(kind for kind in kinds if checked.of(CHECK_OF[kind], kind))
-    measures = Measures(found=found, unavailable=frozenset(checked.unavailable))
+    present = frozenset(kind for kind in kinds if checked.of(CHECK_OF[kind], kind))
+    measures = Measures(found=present, unavailable=frozenset(checked.unavailable))
     return [*_by_rules(policy, measures), *_unfinished(policy, measures)]

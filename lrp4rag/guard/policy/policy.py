@@ -1,4 +1,4 @@
-"""`Policy`: what is done with answers, and in which words, as a YAML file has it."""
+"""`Policy`: the actions on answers and the words for their readers, as a YAML file has them."""
 
 from __future__ import annotations
 
@@ -30,25 +30,24 @@ from lrp4rag.util.yaml_file import line_of, read_yaml
 if TYPE_CHECKING:
     from lrp4rag.classifiers.verdict import Contradiction
 
-
 LONGEST = 1000
 LONGEST_VALUE = 80
 """Characters that are quoted of a value."""
-PLACES = ("sources", "contact", "sides", "outdated", "condition", "contradictions")
-OF_ONE = ("said", "passage", "instead")
-"""Places of `instead` and of `correction`."""
-_PLACE = re.compile(r"\{([^{}]*)\}")
+FIELDS = ("sources", "contact", "sides", "outdated", "condition", "contradictions")
+CONTRADICTION_FIELDS = ("said", "passage", "instead")
+"""Fields of `instead` and of `correction`."""
+_FIELD = re.compile(r"\{([^{}]*)\}")
 
 
-def _known(text: str) -> str:
-    for place in _PLACE.findall(text):
-        if place not in (*PLACES, *OF_ONE):
-            known = ", ".join(f"{{{one}}}" for one in (*PLACES, *OF_ONE))
-            raise ValueError(f"{{{place}}} is no place; there are: {known}")
-    return text
+def _with_known_fields(template: str) -> str:
+    for name in _FIELD.findall(template):
+        if name not in (*FIELDS, *CONTRADICTION_FIELDS):
+            names = ", ".join(f"{{{field}}}" for field in (*FIELDS, *CONTRADICTION_FIELDS))
+            raise ValueError(f"{{{name}}} is no place; there are: {names}")
+    return template
 
 
-Template = Annotated[str, Field(max_length=LONGEST), AfterValidator(_known)]
+Template = Annotated[str, Field(max_length=LONGEST), AfterValidator(_with_known_fields)]
 
 
 class _Strict(BaseModel):
@@ -110,16 +109,20 @@ class Texts(_Strict):
     contact: Template = Field(default="", description="Whom to ask: what {contact} becomes.")
 
 
-def corrected(template: str, one: Contradiction) -> str:
-    """Return a template of one contradiction, with the white space that it begins with."""
-    said, instead = one_line(one.text, LONGEST_VALUE), one_line(one.instead, LONGEST_VALUE)
+def corrected(template: str, contradiction: Contradiction) -> str:
+    """Return the template filled with a contradiction, with the white space that the template begins with."""
+    values = {
+        "said": one_line(contradiction.text, LONGEST_VALUE),
+        "passage": str(contradiction.passage + 1),
+        "instead": one_line(contradiction.instead, LONGEST_VALUE),
+    }
     gap = template[: len(template) - len(template.lstrip())]
-    return gap + filled(template, {"said": said, "passage": str(one.passage + 1), "instead": instead})
+    return gap + filled(template, values)
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return the template with its places filled, white space at its ends and doubled spaces left out."""
-    text = _PLACE.sub(lambda match: values.get(match[1], ""), template)
+    """Return the template with its fields filled, without white space at its ends and doubled spaces."""
+    text = _FIELD.sub(lambda match: values.get(match[1], ""), template)
     return re.sub(r" {2,}", " ", text).strip()
 
 
@@ -131,7 +134,7 @@ Action = Literal["serve", Alarm]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 """From the mildest to the strictest."""
 WITHHELD: tuple[Action, ...] = ("withhold", "escalate")
-"""By which nobody sees what was written."""
+"""Actions by which no user sees the answer."""
 
 
 class Claims(_Strict):
@@ -201,10 +204,10 @@ class Policy(_Strict):
 
     @field_validator("bands")
     @classmethod
-    def _ends(cls, given: tuple[Band, ...]) -> tuple[Band, ...]:
-        if given and (given[-1].faithfulness or given[-1].facts):
+    def _ends(cls, bands: tuple[Band, ...]) -> tuple[Band, ...]:
+        if bands and (bands[-1].faithfulness or bands[-1].facts):
             raise ValueError("the last band takes what is in no other: leave its shares out")
-        return given
+        return bands
 
     @model_validator(mode="after")
     def _can_check(self) -> Policy:
@@ -217,18 +220,18 @@ class Policy(_Strict):
 
     @property
     def hash(self) -> str:
-        """Names the policy in every decision."""
+        """Return the hash that names the policy in every decision."""
         return json_hash(self.model_dump(mode="json"))[:16]
 
     @cached_property
     def enabled_checks(self) -> dict[str, Check]:
-        """The checks that run, by name."""
+        """Return the checks that run, by name."""
         return {name: make_check(name, settings) for name, settings in self.checks.items()}
 
 
 def load_policy(path: Path | None) -> Policy:
-    """Return the policy in a YAML file, the default one without. Raises `InputError` naming file, line and
-    field."""
+    """Return the policy in a YAML file, by default the default policy. Raises `InputError` with file, line
+    and field."""
     try:
         return Policy() if path is None else Policy.model_validate(read_yaml(path))
     except ValidationError as error:

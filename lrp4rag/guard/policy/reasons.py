@@ -34,9 +34,9 @@ Kind = Literal[
 class ReasonRow:
     """A reason that findings of `kind` by the check `check` give; without `kind`, the verdict gives it.
 
-    `instead`, `below` and `notice` name fields of `Texts`: in place of an answer that is withheld, under one
-    that is served, in place of a sentence that is withheld. `in_streams`: each sentence of a stream is
-    checked for it. `open`: it leaves open whether the answer is grounded.
+    `instead`, `below` and `notice` name fields of `Texts`: in place of a withheld answer, under a served
+    answer, in place of a withheld sentence. `in_streams`: whether each sentence of a stream is checked for
+    it. `open`: whether it leaves open that the answer is grounded.
     """
 
     kind: Kind | None = None
@@ -80,5 +80,5 @@ IN_STREAMS: tuple[Kind, ...] = tuple(kind for kind, reason in REASON_OF.items() 
 
 
 def row_of(reason: Reason) -> ReasonRow:
-    """Return the row of a reason, by default that of what the detector doubts."""
+    """Return the row of a reason, by default the row of what the detector doubts."""
     return REASONS.get(reason, ReasonRow())

@@ -1,4 +1,4 @@
-"""Simulate a policy on many answers: how many it serves, and at which errors where labels tell."""
+"""Simulate a policy on many answers: how many it serves and, where there are labels, with which errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALONE, ALL = "detector alone", "serve all"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An answer, what was done with it, and whether it is hallucinated (None without labels)."""
+    """An answer's action, and whether the answer is hallucinated (None without labels)."""
 
     action: Action
     hallucinated: bool | None = None
@@ -51,32 +51,33 @@ class Share:
             return None
         from scipy.stats import binomtest
 
-        found = binomtest(self.part, self.count).proportion_ci(method="wilson")
-        return float(found.low), float(found.high)
+        interval = binomtest(self.part, self.count).proportion_ci(method="wilson")
+        return float(interval.low), float(interval.high)
 
 
 def outcome(rows: Iterable[Row]) -> dict[str, Share]:
-    """Return what part of the answers is served, of the served ones hallucinated, and of the faithful ones
-    withheld. Answers without labels count among those served only."""
-    every = list(rows)
-    labelled = [row for row in every if row.hallucinated is not None]
+    """Return the shares of served answers, of hallucinated among served answers, and of withheld among
+    faithful answers. Answers without labels count in the first only."""
+    rows = list(rows)
+    labelled = [row for row in rows if row.hallucinated is not None]
     served = [row for row in labelled if row.served]
     faithful = [row for row in labelled if not row.hallucinated]
     return {
-        "served": Share(sum(row.served for row in every), len(every)),
+        "served": Share(sum(row.served for row in rows), len(rows)),
         "hallucinated": Share(sum(bool(row.hallucinated) for row in served), len(served)),
         "faithful_withheld": Share(sum(not row.served for row in faithful), len(faithful)),
     }
 
 
 def by_generator(rows: Sequence[Row]) -> dict[str, dict[str, Share]]:
-    """Simulate the policies for each known generator, in the order of their names."""
+    """Return the outcome for each known generator, in the order of their names."""
     names = sorted({row.generator for row in rows if row.generator is not None})
     return {name: outcome(row for row in rows if row.generator == name) for name in names}
 
 
 class Simulation:
-    """Simulate policies on the same answers, beside serving all and withholding what the detector flags."""
+    """A simulation of policies on the same answers, beside serving all and withholding what the detector
+    flags."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._policies = policies
@@ -85,57 +86,58 @@ class Simulation:
 
     def add(self, example: Example, verdict: Verdict) -> dict[str, Assessment]:
         """Decide on one more answer, by each policy."""
-        found = {name: assess(policy, example, verdict) for name, policy in self._policies.items()}
-        actions: dict[str, Action] = {name: one.decided.action for name, one in found.items()}
+        assessments = {name: assess(policy, example, verdict) for name, policy in self._policies.items()}
+        actions: dict[str, Action] = {name: result.decided.action for name, result in assessments.items()}
         self.changed += len(set(actions.values())) > 1
         actions |= {ALONE: "withhold" if verdict.hallucinated else "serve", ALL: "serve"}
         for name, action in actions.items():
             self.rows[name].append(Row(action, example.hallucinated, example.generator))
-        return found
+        return assessments
 
 
 def outcome_table(rows: Mapping[str, Sequence[Row]]) -> Table:
-    """Policies side by side: their actions, and their errors where there are labels; by generator below."""
+    """Lay policies out side by side: their actions, and their errors where there are labels; by generator
+    below."""
     table = Table(box=None, pad_edge=False)
-    labelled = any(row.hallucinated is not None for some in rows.values() for row in some)
+    labelled = any(row.hallucinated is not None for answers in rows.values() for row in answers)
     heads = ["served", *(["wrong of served", "faithful withheld"] if labelled else [])]
     for name in ("", *ACTIONS, *heads):
         table.add_column(name, justify="left" if not name else "right", no_wrap=name in ACTIONS)
-    for name, some in rows.items():
-        actions = Counter(row.action for row in some)
+    for name, answers in rows.items():
+        actions = Counter(row.action for row in answers)
         counts = [str(actions[action]) for action in ACTIONS]
-        table.add_row(Text(visible(name), style="bold"), *counts, *_shares(outcome(some), labelled))
-        found = by_generator(some)
-        for generator, one in found.items() if labelled and len(found) > 1 else ():
-            table.add_row(f"  {one_line(generator, 40)}", *[""] * len(ACTIONS), *_shares(one, labelled))
+        table.add_row(Text(visible(name), style="bold"), *counts, *_cells(outcome(answers), labelled))
+        outcomes = by_generator(answers)
+        for generator, shares in outcomes.items() if labelled and len(outcomes) > 1 else ():
+            table.add_row(f"  {one_line(generator, 40)}", *[""] * len(ACTIONS), *_cells(shares, labelled))
     return table
 
 
 def outcome_record(rows: Sequence[Row]) -> dict[str, Any]:
-    """JSON values."""
+    """Return the outcome as JSON values."""
 
-    def told(shares: Mapping[str, Share]) -> dict[str, Any]:
-        return {name: share_record(one) for name, one in shares.items()}
+    def records(shares: Mapping[str, Share]) -> dict[str, Any]:
+        return {name: share_record(share) for name, share in shares.items()}
 
     return {
         "actions": dict(Counter(row.action for row in rows)),
-        **told(outcome(rows)),
-        "by_generator": {name: told(one) for name, one in by_generator(rows).items()},
+        **records(outcome(rows)),
+        "by_generator": {name: records(shares) for name, shares in by_generator(rows).items()},
     }
 
 
-def share_record(one: Share) -> dict[str, Any]:
-    """JSON values."""
-    return {"value": one.value, "interval": one.interval, "part": one.part, "count": one.count}
+def share_record(share: Share) -> dict[str, Any]:
+    """Return a share as JSON values."""
+    return {"value": share.value, "interval": share.interval, "part": share.part, "count": share.count}
 
 
-def _shares(found: Mapping[str, Share], labelled: bool) -> list[str]:
-    return [share_cell(one) for one in (found.values() if labelled else [found["served"]])]
+def _cells(shares: Mapping[str, Share], labelled: bool) -> list[str]:
+    return [share_cell(share) for share in (shares.values() if labelled else [shares["served"]])]
 
 
-def share_cell(one: Share) -> str:
-    """67% [50, 80]"""
-    if one.value is None or one.interval is None:
+def share_cell(share: Share) -> str:
+    """Return a share as "67% [50, 80]"."""
+    if share.value is None or share.interval is None:
         return "-"
-    low, high = one.interval
-    return f"{one.value:.0%}\u00a0[{100 * low:.0f},\u00a0{100 * high:.0f}]"
+    low, high = share.interval
+    return f"{share.value:.0%}\u00a0[{100 * low:.0f},\u00a0{100 * high:.0f}]"

@@ -24,8 +24,8 @@ STYLE = Path(__file__).with_name("page.css")
 _MEASURES = ("action", "reason", "rule", "probability", "faithfulness", "fact_score")
 
 Record = dict[str, Any]
-"""A run in JSON values: of which `target` in which `versions`, with which `cases` (their hash), `kinds` with
-all of them under "all", and `results` by case."""
+"""A run in JSON values: `target`, its `versions`, the hash of the `cases`, `kinds` with all together under
+"all", and `results` by case."""
 
 
 def record(results: Sequence[Result], target: Target, seconds: float) -> Record:
@@ -36,7 +36,7 @@ def record(results: Sequence[Result], target: Target, seconds: float) -> Record:
         "versions": dict(target.versions),
         "cases": json_hash([result.case.hash for result in results])[:16],
         "seconds": round(seconds, 1),
-        "kinds": {kind: _kind_row(part) for kind, part in [*kinds.items(), (ALL, results)]},
+        "kinds": {kind: _kind_row(members) for kind, members in [*kinds.items(), (ALL, results)]},
         "results": [_case_row(result) for result in results],
     }
 
@@ -47,7 +47,7 @@ def _kinds(results: Sequence[Result]) -> list[str]:
 
 def _kind_row(results: Sequence[Result]) -> Record:
     harmful, harmless = (
-        [result for result in results if result.case.harmless is side] for side in (False, True)
+        [result for result in results if result.case.harmless is harmless] for harmless in (False, True)
     )
     return {"every": _share_row(results), "harmful": _share_row(harmful), "harmless": _share_row(harmless)}
 
@@ -112,7 +112,8 @@ def _count(row: Record) -> str:
 
 
 def page(record: Record, results: Sequence[Result]) -> str:
-    """HTML without script, to be written as UTF-8; what cases and targets say is text in it."""
+    """Return the run as HTML without script, to be written as UTF-8; all that cases and targets say is
+    text."""
     style = STYLE.read_text(encoding="utf-8")
     failed = [result for result in results if not result.passed]
     text = html_template("page.html.j2", Path(__file__).parent).render(

@@ -1,4 +1,4 @@
-"""`ServerTarget`: a guardrail that runs as a server, asked by `POST /v1/judge`."""
+"""`ServerTarget`: a guardrail that runs as a server, and judges by `POST /v1/judge`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lrp4rag.util.text import one_line
 from lrp4rag.util.types import Probability, first_fault
 
 SECONDS = 120.0
-"""Seconds in which a case is to be judged."""
+"""The most seconds for a case."""
 TRIES = 5
 LONGEST_WAIT = 60.0
-"""Seconds between tries, whatever a server asks for."""
+"""The most seconds between tries, whatever a server asks for."""
 LARGEST_REPLY = 16 * 2**20
-"""Bytes."""
+"""In bytes."""
 _TOKEN = re.compile("[!-~]+")
 Text = Annotated[str, Field(max_length=20_000)]
-"""A bounded text, of which pydantic refuses half of a character too."""
+"""A bounded text; pydantic also refuses half of a character in it."""
 VERSIONS = ("package", "detector", "reader", "policy")
 
 
@@ -75,8 +75,8 @@ class _Reason(BaseModel):
 
 
 class ServerTarget:
-    """The server at `url`, with or without `/v1`; `token` is a bearer token of it. What it replies is read
-    as anybody's, with its size and its fields checked."""
+    """The server at `url`, with or without `/v1`; `token` is a bearer token of it. Size and fields of its
+    replies are checked as a stranger's."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ServerTarget:
         client: httpx.Client | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises `InputError` for an invalid address."""
+        """Raise `InputError` for an invalid address."""
         try:
             address = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -150,7 +150,7 @@ class ServerTarget:
         self._client.close()
 
     def _read_versions(self, id: str) -> dict[str, str]:
-        """Read them of a decision in the server's audit log; none where it does not tell."""
+        """Read the versions from a decision in the server's audit log; none where it does not tell."""
         try:
             _, content = self._ask("GET", f"/v1/decisions/{id}")
             record = _Decided.model_validate(parse(content)).record
@@ -158,11 +158,11 @@ class ServerTarget:
             return {}
         return {name: one_line(str(record[name]), 100) for name in VERSIONS if name in record}
 
-    def _ask(self, method: str, path: str, **more: Any) -> tuple[int, bytes]:
-        """Status and content; asks again where the server has no time. Raises `InputError` where no case can
-        be judged so, `NotJudged` where this reply does not come."""
+    def _ask(self, method: str, path: str, **options: Any) -> tuple[int, bytes]:
+        """Return status and content; ask again where the server has no time. Raises `InputError` where no
+        case can be judged so, `NotJudged` where this reply does not come."""
         for left in reversed(range(TRIES)):
-            status, wait, content = self._send(method, path, **more)
+            status, wait, content = self._send(method, path, **options)
             if status != 429 or not left:
                 break
             self._sleep(wait)
@@ -179,19 +179,19 @@ class ServerTarget:
             )
         return status, content
 
-    def _send(self, method: str, path: str, **more: Any) -> tuple[int, float, bytes]:
-        """Status, the seconds after which to ask again, and content."""
+    def _send(self, method: str, path: str, **options: Any) -> tuple[int, float, bytes]:
+        """Return status, the seconds after which to ask again, and content."""
         content = b""
         try:
-            with self._client.stream(method, f"{self._base}{path}", headers=self._headers, **more) as reply:
-                for piece in reply.iter_bytes():
-                    content += piece
+            url = f"{self._base}{path}"
+            with self._client.stream(method, url, headers=self._headers, **options) as reply:
+                for chunk in reply.iter_bytes():
+                    content += chunk
                     if len(content) > LARGEST_REPLY:
                         raise NotJudged(f"the server's reply is larger than {LARGEST_REPLY:,} bytes")
                 return reply.status_code, _seconds(reply.headers.get("retry-after")), content
-        # UnicodeError: of a name that no host can have.
-        except (httpx.ConnectError, UnicodeError) as error:
-            if self._versions:  # it was there: the other cases are not lost with this one
+        except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: of a name that no host can have
+            if self._versions:  # the server was there: only this case is lost
                 raise NotJudged(f"the server did not answer: {first_line(error)}") from None
             raise InputError(
                 f"{self.name} does not answer ({first_line(error)}): is the server running there?",
@@ -201,12 +201,12 @@ class ServerTarget:
             raise NotJudged(f"the server did not answer: {type(error).__name__}") from None
 
 
-def _seconds(written: str | None) -> float:
+def _seconds(header: str | None) -> float:
     try:
-        wanted = float(written or "1")
+        seconds = float(header or "1")
     except ValueError:
-        wanted = 1.0
-    return min(max(wanted, 0.0), LONGEST_WAIT) if math.isfinite(wanted) else 1.0
+        seconds = 1.0
+    return min(max(seconds, 0.0), LONGEST_WAIT) if math.isfinite(seconds) else 1.0
 
 
 def _reason(content: bytes) -> str:

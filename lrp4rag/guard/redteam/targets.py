@@ -1,4 +1,4 @@
-"""`Target`: a guardrail that is asked about cases; `LocalTarget`: a detector and a policy in this process."""
+"""`Target`: a guardrail that judges cases; `LocalTarget`: a detector and a policy in this process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lrp4rag.judge import Detector
 from lrp4rag.util.errors import EXAMPLE_ERRORS, LRP4RAGError
 
 
-class NotJudged(LRP4RAGError):  # noqa: N818 - of one case: the others go on
+class NotJudged(LRP4RAGError):  # noqa: N818 - of a case: the run goes on
     """A target could not judge a case; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A guardrail's decision on the answer of a case: the action with its reason and rule, its measures (0 to
-    1, None without any), findings in words, and what the reader of the answer gets."""
+    1, None where missing), findings in words, and the text that the reader of the answer gets."""
 
     action: Action
     reason: str
@@ -39,17 +39,18 @@ class Target(Protocol):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Versions of package, detector, reader and policy that are known, once something was judged."""
+        """Return the known versions of package, detector, reader and policy, once a case was judged."""
         ...
 
     def judge(self, case: Case) -> Answered:
-        """Raises `NotJudged` where it cannot judge this case, `InputError` where it can judge none."""
+        """Judge a case. Raises `NotJudged` where it cannot judge this case, `InputError` where it can judge
+        none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A case with the target's answer to it; without an answer, `error` says why."""
+    """A case with the target's decision; without a decision, `error` says why."""
 
     case: Case
     answered: Answered | None
@@ -57,8 +58,8 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """True where the action is expected: never without an answer. A contradicted answer that is served
-        with the passage's words is marked, and more."""
+        """Say whether the action is expected, which it never is without a decision. A contradicted answer
+        that is served with the passage's words also counts as marked."""
         if self.answered is None:
             return False
         corrected = self.answered.action == "disclose" and self.answered.reason == "contradicted"
@@ -74,7 +75,7 @@ class Result:
 
 
 def run(cases: Iterable[Case], target: Target) -> Iterator[Result]:
-    """Ask about each case. Raises `InputError` where the target can judge none."""
+    """Judge each case. Raises `InputError` where the target can judge none."""
     for case in cases:
         try:
             yield Result(case, target.judge(case))

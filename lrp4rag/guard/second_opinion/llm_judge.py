@@ -1,7 +1,7 @@
 """`LLMJudge`: a model behind an OpenAI-compatible endpoint that answers five questions about an answer, and
-the `Opinion` that they make.
+the `Opinion` that these answers make.
 
-The client of `openai` is not used: it holds a reply of any size, and logs what is asked at DEBUG.
+The client of `openai` is not used: it holds a reply of any size, and logs requests at DEBUG.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ Name = Literal["supported", "contradicted", "cited", "omitted", "insufficient"]
 Word = Literal["yes", "no", "unclear"]
 
 LONGEST_REASON = 500
-"""Characters; what is longer is no sentence, and its question counts as unanswered."""
-
+"""Characters; a longer reason is no sentence, and its question counts as unanswered."""
 
 QUESTIONS: Mapping[Name, str] = {
     "supported": "Is every claim of the answer supported by the passages?",
@@ -59,24 +58,24 @@ AGAIN = "Now reply with the JSON object of the five answers about the answer abo
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To one question: a word, and a sentence that says why. The sentence is the model's, and may quote."""
+    """The answer to a question: a word, and a sentence of the model that says why, and may quote."""
 
     word: Word
     reason: str
 
 
 def messages(question: str, sources: Sequence[Source], response: str) -> list[dict[str, str]]:
-    """Return a chat that asks all five at once. What separates its parts is random, and in none of them."""
-    parts = [("question", question)]
-    parts += [(f"passage {number}", _with_names(one)) for number, one in enumerate(sources, start=1)]
-    parts.append(("answer", response))
-    parts = [(name, _harmless(text)) for name, text in parts]
+    """Return a chat that asks all five questions at once. A random boundary, which no text has, separates the
+    texts."""
+    texts = [("question", question)]
+    texts += [(f"passage {number}", _with_names(source)) for number, source in enumerate(sources, start=1)]
+    texts.append(("answer", response))
     boundary = secrets.token_hex(16)
-    asked = "\n".join(f"- {name}: {words}" for name, words in QUESTIONS.items())
+    questions = "\n".join(f"- {name}: {words}" for name, words in QUESTIONS.items())
     # A model that repeats the form has answered nothing: "..." is no answer.
     form = json.dumps({name: {"answer": "...", "reason": "..."} for name in QUESTIONS})
-    framed = [f"BEGIN {boundary} {name}\n{text}\nEND {boundary}" for name, text in parts]
-    instructions = INSTRUCTIONS.format(boundary=boundary, questions=asked, form=form)
+    framed = [f"BEGIN {boundary} {name}\n{_harmless(text)}\nEND {boundary}" for name, text in texts]
+    instructions = INSTRUCTIONS.format(boundary=boundary, questions=questions, form=form)
     return [
         {"role": "system", "content": instructions},
         {"role": "user", "content": "\n\n".join([*framed, AGAIN])},
@@ -84,42 +83,42 @@ def messages(question: str, sources: Sequence[Source], response: str) -> list[di
 
 
 def read_answers(reply: str) -> dict[Name, Answer]:
-    """Return the questions that a reply answers. What is no JSON answers none; a wrong value, or a reason
-    that is missing or too long, leaves its question unanswered."""
+    """Return the answers of a reply. A reply that is no JSON has none; a wrong value, or a reason that is
+    missing or too long, leaves its question unanswered."""
     try:
-        found = parse(_unfenced(reply))
+        record = parse(_unfenced(reply))
     except ValueError:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         return {}
-    return {name: one for name in QUESTIONS if (one := _answer(found.get(name))) is not None}
+    return {name: answer for name in QUESTIONS if (answer := _answer(record.get(name))) is not None}
 
 
 class _Reply(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", str_strip_whitespace=True)
 
-    answer: Annotated[Word, BeforeValidator(lambda given: given.lower() if isinstance(given, str) else given)]
+    answer: Annotated[Word, BeforeValidator(lambda word: word.lower() if isinstance(word, str) else word)]
     reason: str = Field(min_length=1, max_length=LONGEST_REASON)
 
 
-def _answer(given: Any) -> Answer | None:
+def _answer(value: Any) -> Answer | None:
     try:
-        read = _Reply.model_validate(given)
+        reply = _Reply.model_validate(value)
     except ValidationError:
         return None
-    return Answer(read.answer, one_line(read.reason))
+    return Answer(reply.answer, one_line(reply.reason))
 
 
 def _unfenced(reply: str) -> str:
-    """Without the code fence that many models put around JSON; only one around all of it."""
+    """Remove the code fence that many models put around JSON; only a fence around all of it."""
     text = reply.strip()
     first, _, rest = text.partition("\n")
-    whole = first in ("```", "```json") and rest.endswith("```")
-    return rest.removesuffix("```") if whole else text
+    is_fenced = first in ("```", "```json") and rest.endswith("```")
+    return rest.removesuffix("```") if is_fenced else text
 
 
 def _with_names(source: Source) -> str:
-    """Names first: citations may be by any of them."""
+    """Return a passage under its names, since citations may use any of them."""
     names = [f"{name}: {one_line(value, 200)}" for name, value in source.names.items()]
     return "\n".join([*names, source.text])
 
@@ -131,7 +130,7 @@ _MARK = re.compile(r"<(?=[|\uff5c/!A-Za-z])|\[(?=/?[A-Z]{2})")
 def _harmless(text: str) -> str:
     """Return the text without control characters, lone surrogates and marks of chats, which a space breaks
     up."""
-    return _MARK.sub(lambda found: f"{found[0]} ", visible(text))
+    return _MARK.sub(lambda match: f"{match[0]} ", visible(text))
 
 
 Failure = Literal["too long", "deadline", "unreachable", "busy", "server error", "refused", "malformed"]
@@ -139,7 +138,7 @@ Failure = Literal["too long", "deadline", "unreachable", "busy", "server error",
 LARGEST_REPLY = 2**18
 """Bytes."""
 LONGEST_MATERIAL = 200_000
-"""Characters of question, passages and answer, which are not cut: an answer may rest on what is cut off."""
+"""Characters of question, passages and answer, which are not cut: an answer may rest on the last words."""
 MOST_TOKENS = 700
 JSON_ONLY = {"type": "json_object"}
 TRANSIENT: tuple[Failure, ...] = ("unreachable", "busy", "server error")
@@ -150,7 +149,7 @@ TRANSIENT: tuple[Failure, ...] = ("unreachable", "busy", "server error")
 class Opinion:
     """The model's answers to the questions about an answer, and how they came about.
 
-    `failure` says why it answered none. `attempts` are requests sent, `seconds` what all of it took.
+    `failure` says why it answered none. `attempts` counts requests, and `seconds` are those of all of them.
     """
 
     answers: Mapping[Name, Answer]
@@ -165,17 +164,17 @@ class Opinion:
 
     @property
     def grounded(self) -> bool | None:
-        """False where a claim is unsupported or contradicted, True where both are denied, None where that is
-        unclear or unanswered. The other questions do not count: an answer that leaves out a condition may
-        still be grounded."""
-        words = self._word("supported"), self._word("contradicted")
-        if words[0] == "no" or words[1] == "yes":
+        """Return False where a claim is unsupported or contradicted, True where both are denied, None where
+        that is unclear or unanswered. The other questions do not count: an answer that leaves out a condition
+        may still be grounded."""
+        supported, contradicted = self._word("supported"), self._word("contradicted")
+        if supported == "no" or contradicted == "yes":
             return False
-        return True if words == ("yes", "no") else None
+        return True if (supported, contradicted) == ("yes", "no") else None
 
     @property
     def record(self) -> dict[str, Any]:
-        """JSON values that hold no text: for a log that nothing is erased from."""
+        """Return JSON values without text, for a log from which nothing is erased."""
         return {
             "answers": {name: self._word(name) for name in QUESTIONS},
             "grounded": self.grounded,
@@ -188,8 +187,8 @@ class Opinion:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The reasons, which may quote passages and answer, by the names that they have in a log."""
-        return {f"reason {name}": one.reason for name, one in self.answers.items()}
+        """Return the reasons, which may quote passages and answer, by their names in a log."""
+        return {f"reason {name}": answer.reason for name, answer in self.answers.items()}
 
     def _word(self, name: Name) -> Word | None:
         return self.answers[name].word if name in self.answers else None
@@ -199,9 +198,9 @@ class Opinion:
 class LLMJudge:
     """Asks the model `model` of a server at `base` (…/v1), through a client that belongs to the caller.
 
-    `seconds` are for everything, tries and waits together. A request is sent `tries` times at most: again
-    where the connection fails, and at status 429 and 5xx, after `first_wait` seconds, doubled each time.
-    Raises `ValueError` for a key that no header can hold.
+    `seconds` are for all tries and waits together. A request is sent `tries` times at most: again where the
+    connection fails, and at status 429 and 5xx, after `first_wait` seconds, doubled each time. Raises
+    `ValueError` for a key that no header can hold.
     """
 
     client: httpx.AsyncClient
@@ -217,7 +216,7 @@ class LLMJudge:
             raise ValueError("key: give printable ASCII characters")
 
     async def ask(self, question: str, sources: Sequence[Source], response: str) -> Opinion:
-        """Raises nothing but `asyncio.CancelledError`: what goes wrong is an opinion without answers."""
+        """Return an opinion, after a failure one without answers. Raises `asyncio.CancelledError` only."""
         if _length(question, sources, response) > LONGEST_MATERIAL:
             return Opinion({}, self.model, 0.0, 0, "too long")
         body = self._body(messages(question, sources, response))
@@ -298,5 +297,5 @@ def _content(reply: bytes) -> str:
 
 
 def _length(question: str, sources: Sequence[Source], response: str) -> int:
-    read = sum(len(one.text) + sum(map(len, one.names.values())) for one in sources)
-    return len(question) + read + len(response)
+    passages = sum(len(source.text) + sum(map(len, source.names.values())) for source in sources)
+    return len(question) + passages + len(response)

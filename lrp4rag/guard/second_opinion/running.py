@@ -1,4 +1,4 @@
-"""`SecondOpinions`: asks for them beside the path of the answers, which never waits for one."""
+"""`SecondOpinions`: asks for second opinions beside the path of the answers, which never waits for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Case = tuple[str, str, tuple[Source, ...], str]
 
 
 class Judge(Protocol):
-    """As `LLMJudge`."""
+    """A judge such as `LLMJudge`."""
 
     async def ask(self, question: str, sources: tuple[Source, ...], response: str) -> Opinion: ...
 
@@ -25,9 +25,9 @@ class Judge(Protocol):
 class SecondOpinions:
     """Asks a judge about the answers offered, `at_once` at a time, and awaits `on_opinion` with each opinion.
 
-    Use it as an asynchronous context manager; its end waits `closing_seconds` for what was accepted, and then
-    drops the rest. `heard` counts opinions, `dropped` answers that get none, and `failed` those at which the
-    judge or `on_opinion` raised. Each answer that is offered is one of these in the end.
+    Use it as an asynchronous context manager; its end waits `closing_seconds` for accepted answers, and then
+    drops the rest. `heard` counts opinions, `dropped` answers without an opinion, and `failed` answers at
+    which the judge or `on_opinion` raised. In the end each offered answer is in one of these counts.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class SecondOpinions:
         at_once: int = 2,
         closing_seconds: float = 5.0,
     ) -> None:
-        """Raises `ValueError` where nothing could wait, or be asked."""
+        """Raise `ValueError` where no answer could wait, or be judged."""
         if most_waiting < 1 or at_once < 1:
             raise ValueError("most_waiting and at_once: give at least 1")
         self.heard = self.dropped = self.failed = 0
@@ -54,8 +54,8 @@ class SecondOpinions:
         return self._cases.qsize()
 
     def offer(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> bool:
-        """Say whether it is accepted: not where too many wait, or the end has begun. Returns at once; call it
-        in the thread of the event loop."""
+        """Accept an answer unless too many wait or the end has begun, and say whether. Returns at once; call
+        it in the thread of the event loop."""
         is_accepted = self._open and not self._cases.full()
         if is_accepted:
             self._cases.put_nowait((decision, question, sources, response))
@@ -98,7 +98,7 @@ class SecondOpinions:
                 self.dropped += 1
                 raise
             except Exception as error:
-                # One that ended the worker would end the server. Its message may hold texts.
+                # An error that ended the worker would end the server. Its message may hold texts.
                 self.failed += 1
                 LOG.error("second opinion on %s: %s", decision, type(error).__name__)
             finally:

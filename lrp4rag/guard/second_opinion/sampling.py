@@ -1,5 +1,5 @@
-"""`Sampler`: which answers a second opinion is asked about; `agreement`: how often detector and judge say the
-same, and how much of that is chance."""
+"""`Sampler`: the choice of answers that get a second opinion; `agreement`: how often detector and judge say
+the same, and how much of that is chance."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SHORTEST_KEY = 16
 
 
 def lot(key: bytes, decision: str) -> int:
-    """Return a number below 2^64 for the id of a decision, as if drawn at random, and always the same for a
-    key."""
+    """Return a number below 2^64 for the id of a decision: as if drawn at random, but the same each time for
+    a key."""
     digest = hmac.digest(key, decision.encode(errors="surrogatepass"), hashlib.sha256)
     return int.from_bytes(digest[:8])
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """All escalated answers, and of the others a `share` between 0 and 1.
+    """Chooses all escalated answers, and of the others a `share` between 0 and 1.
 
-    Which ones follows from the id and a secret `key` of at least 16 bytes: so it can be told again later, on
-    another machine too, while nobody without the key can tell which answers go unwatched. What is chosen by a
-    share is chosen by every larger one. Raises `ValueError` for another share, or a shorter key.
+    The choice follows from the id and a secret `key` of at least 16 bytes: it can be repeated later, also on
+    another machine, while nobody without the key can tell which answers go unwatched. A larger share chooses
+    all answers of a smaller one. Raises `ValueError` for another share, or a shorter key.
     """
 
     key: bytes = field(repr=False)
@@ -44,9 +44,9 @@ class Sampler:
             raise ValueError(f"key: give at least {SHORTEST_KEY} random bytes")
 
     def chosen(self, decision: str, *, escalated: bool) -> Chosen | None:
-        """Why a second opinion on the answer with this id of its decision is asked for; None for not at all.
+        """Return why the answer with this id of its decision gets a second opinion; None where it gets none.
 
-        "sampled" ones stand for all that were not escalated; escalated ones stand for themselves only.
+        Sampled answers stand for all that were not escalated; escalated answers stand for themselves only.
         """
         if escalated:
             return "escalated"
@@ -61,12 +61,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of answers that both call grounded or not: `table` counts them by what (detector, judge) say.
+    """The agreement of detector and judge: `table` counts the answers that both call grounded or not, by what
+    (detector, judge) say.
 
-    `share` is that of the answers on which they agree, and `kappa` Cohen's: 1 where they always do, 0 where
-    no oftener than chance; None where there is no answer, or both always say the same one thing. `low` and
-    `high` are its 95 % bootstrap interval, which is too narrow where they hardly ever disagree. `unanswered`
-    are answers about which the judge does not say, and `unjudged` others, about which the detector does not.
+    `share` is the share of answers on which they agree, and `kappa` Cohen's: 1 where they always agree, 0
+    where no oftener than chance; None without answers, or where both always say the same. `low` and `high`
+    are its 95 % bootstrap interval, which is too narrow where they hardly ever disagree. `unanswered` counts
+    the answers on which the judge says nothing, and `unjudged` the others on which the detector says nothing.
     """
 
     table: dict[tuple[bool, bool], int]
@@ -79,21 +80,21 @@ class Agreement:
 
     @property
     def answers(self) -> int:
-        """Pairs that the figures rest on."""
+        """Return the number of pairs that the figures rest on."""
         return sum(self.table.values())
 
 
 def agreement(pairs: Iterable[tuple[bool | None, bool | None]], *, seed: int = 0) -> Agreement:
-    """Of pairs (detector, judge): whether each finds an answer grounded, None where it does not say.
+    """Measure the agreement of pairs (detector, judge): whether each finds an answer grounded, None where it
+    says nothing.
 
-    Escalated answers are those that the detector doubts: take sampled ones for a figure that holds for all
-    others.
-    """
-    found = Counter(pairs)
-    unanswered = sum(count for (_, judge), count in found.items() if judge is None)
-    table = {cell: found[cell] for cell in _CELLS}
+    Escalated answers are those that the detector doubts: a figure for all other answers needs sampled
+    answers."""
+    pair_counts = Counter(pairs)
+    unanswered = sum(count for (_, judge), count in pair_counts.items() if judge is None)
+    table = {cell: pair_counts[cell] for cell in _CELLS}
     counts, total = np.array(list(table.values()), dtype=float), sum(table.values())
-    unjudged = found.total() - unanswered - total
+    unjudged = pair_counts.total() - unanswered - total
     if not total:
         return Agreement(table, None, None, None, None, unanswered, unjudged)
     share = float((counts[0] + counts[3]) / total)
@@ -107,7 +108,7 @@ def agreement(pairs: Iterable[tuple[bool | None, bool | None]], *, seed: int = 0
 
 
 def _kappa(counts: Floats) -> Floats:
-    """Of tables (..., 4), in the order of `_CELLS`; not a number where chance alone agrees always."""
+    """Return the kappas of tables (..., 4) in the order of `_CELLS`; NaN where chance alone always agrees."""
     both, detector, judge, neither = np.moveaxis(counts, -1, 0)
     total = both + detector + judge + neither
     chance = (both + detector) * (both + judge) + (neither + detector) * (neither + judge)

@@ -1,3 +1,3 @@
-"""Whether what a response cites was retrieved, and says what is cited for."""
+"""`Citations`: whether each citation of a response was retrieved, and says what it is cited for."""
 
 from lrp4rag.guard.checks.citations.check import Citations as Citations

@@ -1,4 +1,4 @@
-"""`Citation`: where a response cites something, and where in the passages that is."""
+"""`Citation`: a citation of a response, and the parts of passages that it cites."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Format = Literal[
 
 
 class Part(NamedTuple):
-    """Characters `start` to `end` (exclusive) of what the reader reads of passage `passage` (an index)."""
+    """Characters `start` to `end` (exclusive) of the text that the reader model gets of passage `passage` (an
+    index)."""
 
     passage: int
     start: int
@@ -35,11 +36,11 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Characters `start` to `end` of the response. It cites `parts` of passages; what of it stands in none is
-    `missing`, in words.
+    """Characters `start` to `end` of the response, which cite `parts` of passages; `missing` names, in words,
+    what no passage has of it.
 
-    A mark (`[1]`, `(Section 4)`) stands behind what it is cited for. One that is `inline` is part of the
-    sentence: "passage 2 says that".
+    A mark (`[1]`, `(Section 4)`) stands after its claim. An `inline` citation is part of the sentence:
+    "passage 2 says that".
     """
 
     start: int

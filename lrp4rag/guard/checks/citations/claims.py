@@ -1,4 +1,4 @@
-"""What each citation is cited for: its sentence, or its clause where a sentence has several."""
+"""The claim of each citation: its sentence, or its clause where a sentence has several citations."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ _ONLY_JOINS = re.compile(r"[\s,;&.]*(?:and|or)?[\s,;&]*")
 
 
 def claim_words(text: str) -> frozenset[str]:
-    """Its content words, without those that only cite."""
+    """Return the content words of a claim, without those that only cite."""
     return content_words(text) - _CITING
 
 
 def claims(text: str, citations: Sequence[Citation]) -> list[Span]:
-    """For each citation the characters that it is cited for, with citations among them. Where nothing is, the
-    sentence before, or the one after a colon; an empty span where that is nothing either."""
-    found: list[Span] = []
+    """Return for each citation the characters that it is cited for, which may have citations among them.
+    Where its sentence has no claim, they are the sentence before, or after a colon the next; without such a
+    sentence, an empty span."""
+
+    spans: list[Span] = []
     sentences = _sentences(text, citations)
     done = 0
     for number, (start, end) in enumerate(sentences):
@@ -39,64 +41,64 @@ def claims(text: str, citations: Sequence[Citation]) -> list[Span]:
             done += 1
         for span in _in_sentence(text, start, end, inside):
             if span[0] < span[1]:
-                found.append(span)
+                spans.append(span)
             elif number and not text[start:end].rstrip().endswith(":"):
-                found.append(sentences[number - 1])
+                spans.append(sentences[number - 1])
             else:
-                found.append(sentences[number + 1] if number + 1 < len(sentences) else (start, start))
-    found += [(0, 0)] * (len(citations) - len(found))
-    return found
+                spans.append(sentences[number + 1] if number + 1 < len(sentences) else (start, start))
+    spans += [(0, 0)] * (len(citations) - len(spans))
+    return spans
 
 
 def without(text: str, span: Span, citations: Sequence[Citation]) -> str:
     """Return the characters of a span without the citations among them, which must be in order."""
     start, end = span
-    pieces, at = [], start
-    for one in citations:
-        if one.end > start and one.start < end:
-            pieces.append(text[at : max(one.start, at)])
-            at = max(one.end, at)
-    return " ".join([*pieces, text[at:end]])
+    texts, at = [], start
+    for citation in citations:
+        if citation.end > start and citation.start < end:
+            texts.append(text[at : max(citation.start, at)])
+            at = max(citation.end, at)
+    return " ".join([*texts, text[at:end]])
 
 
 def _sentences(text: str, citations: Sequence[Citation]) -> list[Span]:
-    """Sentences, no border within a citation; marks behind the full stop belong to the sentence before."""
-    found: list[Span] = []
+    """Return the sentences, with no border in a citation; marks after a full stop belong to the sentence
+    before."""
+    spans: list[Span] = []
     at = 0
     for start, end in sentences_in(text):
         while at < len(citations) and citations[at].end <= start:
             at += 1
-        if found and at < len(citations) and citations[at].start < start:
-            found[-1] = (found[-1][0], end)
+        if spans and at < len(citations) and citations[at].start < start:
+            spans[-1] = (spans[-1][0], end)
             continue
         mark, begin = at, start
         while (
-            found
+            spans
             and mark < len(citations)
             and citations[mark].start <= begin + 1
             and not citations[mark].inline
-            and "\n" not in text[found[-1][1] : begin]
+            and "\n" not in text[spans[-1][1] : begin]
             and not speaks(text, citations[mark].end)
         ):
             begin = citations[mark].end
-            found[-1] = (found[-1][0], begin)
+            spans[-1] = (spans[-1][0], begin)
             begin += len(text[begin:end]) - len(text[begin:end].lstrip(" .,;"))
             mark += 1
         if begin < end:
-            found.append((begin, end))
-    return found
+            spans.append((begin, end))
+    return spans
 
 
 def _in_sentence(text: str, start: int, end: int, inside: Sequence[Citation]) -> list[Span]:
+    """Return the claim of each citation inside a sentence."""
     groups: list[list[Citation]] = []
-    for one in inside:
-        joined = bool(groups) and _ONLY_JOINS.fullmatch(
-            text, groups[-1][-1].end, max(one.start, groups[-1][-1].end)
-        )
-        if joined:
-            groups[-1].append(one)
+    for citation in inside:
+        last = groups[-1][-1].end if groups else 0
+        if groups and _ONLY_JOINS.fullmatch(text, last, max(citation.start, last)):
+            groups[-1].append(citation)
         else:
-            groups.append([one])
+            groups.append([citation])
     if len(groups) == 1:
         if inside[0].inline:  # "under the policy it is 16 weeks; it was 12 before"
             start, end = _between_semicolons(text, start, end, inside[0])
@@ -104,26 +106,28 @@ def _in_sentence(text: str, start: int, end: int, inside: Sequence[Citation]) ->
         return [span] * len(inside)
     borders = [start, *(border for group in groups for border in (group[0].start, group[-1].end)), end]
     segments = list(zip(borders[::2], borders[1::2], strict=True))
-    found: list[Span] = []
-    owned = -1
+    spans: list[Span] = []
+    taken = -1  # the last segment that is a claim
     for number, group in enumerate(groups):
         before, after = segments[number], segments[number + 1]
-        has = [bool(claim_words(text[first:last])) for first, last in (before, after)]
-        behind = has[0] and (not group[0].inline or (is_announced(text, group[0].start) and owned < number))
-        ends_here = number == len(groups) - 1 and not has[1]
-        if behind or (has[0] and ends_here and owned < number):
-            span, owned = before, max(owned, number)
-        elif has[1]:
-            span, owned = after, number + 1
+        has_before, has_after = (bool(claim_words(text[slice(*segment)])) for segment in (before, after))
+        is_announced_here = is_announced(text, group[0].start) and taken < number
+        is_last = number == len(groups) - 1
+        if has_before and (
+            not group[0].inline or is_announced_here or (is_last and not has_after and taken < number)
+        ):
+            span, taken = before, max(taken, number)
+        elif has_after:
+            span, taken = after, number + 1
         else:
-            span = found[-1] if found else (start, end)
-        if number == len(groups) - 1 and span == before and has[1]:
+            span = spans[-1] if spans else (start, end)
+        if is_last and span == before and has_after:
             span = (before[0], end)
-        found += [span] * len(group)
-    return found
+        spans += [span] * len(group)
+    return spans
 
 
-def _between_semicolons(text: str, start: int, end: int, one: Citation) -> Span:
-    """Return the part of a sentence that a citation is in."""
-    before, after = text.rfind(";", start, one.start), text.find(";", one.end, end)
+def _between_semicolons(text: str, start: int, end: int, citation: Citation) -> Span:
+    """Return the characters of a sentence between the semicolons around a citation."""
+    before, after = text.rfind(";", start, citation.start), text.find(";", citation.end, end)
     return (start if before < 0 else before + 1), (end if after < 0 else after)

@@ -1,4 +1,4 @@
-"""What stands around a name where it is cited: "according to", "says", brackets, quotation marks."""
+"""The text around a name that is cited: "according to", "says", brackets, quotation marks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 from lrp4rag.guard.checks.citations.citation import Citation, Format, Part
 
-_SAID = (
+_PARTICIPLES = (
     "stated|said|described|set out|laid down|required|specified|defined|explained|shown|found|given|listed|"
     "mentioned|granted|outlined|noted|reported|provided|documented|cited|established"
 )
 _BEFORE = re.compile(
     rf"(?:\b(?:according to|per|under|see(?: also)?|cf\.?|based on|as (?:\w{{1,20}} )?(?:in|by)|"
-    rf"(?:{_SAID}) (?:in|by|under)|in accordance with|pursuant to)|\bsources?:|\breferences?:)"
+    rf"(?:{_PARTICIPLES}) (?:in|by|under)|in accordance with|pursuant to)|\bsources?:|\breferences?:)"
     r"[ \t](?:the |our |your |its |their )?[\"\u201c'*_\[(]{0,4}\Z",
     re.IGNORECASE,
 )
@@ -44,7 +44,7 @@ def speaks(text: str, end: int) -> bool:
 
 
 def speaks_on(text: str, end: int) -> bool:
-    """The same where what it is on stands between: "the guideline on sepsis requires"."""
+    """Say whether such a verb follows after a topic: "the guideline on sepsis requires"."""
     return bool(_ON.match(text, end, end + 160))
 
 
@@ -55,23 +55,23 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 def in_brackets(text: str, start: int) -> bool:
     """Say whether a bracket is open there, within a reach of 100 characters."""
     before = text[max(start - _REACH, 0) : start].rpartition("\n")[2]
-    return any(before.rfind(one) > before.rfind(other) for one, other in _BRACKETS.items())
+    return any(before.rfind(opening) > before.rfind(closing) for opening, closing in _BRACKETS.items())
 
 
 def is_wrapped(text: str, start: int, end: int) -> bool:
-    """Say whether nothing but it stands between brackets."""
+    """Say whether brackets hold these characters and nothing else."""
     return _BRACKETS.get(text[start - 1 : start]) == text[end : end + 1]
 
 
 def with_marks(text: str, start: int, end: int) -> tuple[int, int]:
-    """The same with the brackets or quotation marks that hold nothing else."""
+    """Extend a span by the brackets or quotation marks that hold nothing else."""
     while is_wrapped(text, start, end) or is_quoted(text, start, end):
         start, end = start - 1, end + 1
     return start, end
 
 
 def is_cited(text: str, start: int, end: int) -> bool:
-    """Say whether a name stands where what is cited stands: also behind a bracket, or one with "see"."""
+    """Say whether a name is cited: it is announced, it speaks, or it follows a bracket, also with "see"."""
     opened = _OPENED.search(text[max(start - 14, 0) : start])
     return is_announced(text, start) or speaks(text, end) or opened is not None
 
@@ -79,7 +79,6 @@ def is_cited(text: str, start: int, end: int) -> bool:
 def marked(
     text: str, start: int, end: int, form: Format, parts: tuple[Part, ...], missing: str = ""
 ) -> Citation:
-    """Return a citation of some characters and the marks around them; inline, unless a bracket is open
-    there."""
+    """Return the citation of a span with the marks around it; inline, unless a bracket is open there."""
     inline = not in_brackets(text, start)
     return Citation(*with_marks(text, start, end), form, parts, missing, inline=inline)

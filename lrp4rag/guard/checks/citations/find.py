@@ -1,5 +1,5 @@
-"""Find what a response cites, where in the passages it is, and authorities that no passage has: studies and
-their authors, judgments by their date, documents by their number, web addresses, and quoted words."""
+"""Find the citations of a response, the parts of passages that they cite, and authorities that no passage
+has: studies and their authors, judgments by date, documents by number, web addresses, and quoted words."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ _NO_NAMES = content_words(
     "the this that passage document section article source it they we you dr prof professor"
 )
 WORDS = 5
-"""Words of what is quoted, at least: fewer are a term."""
+"""The fewest words of a quotation: fewer are a term."""
 
 
 def find_authorities(text: str, library: Library) -> Iterator[Citation]:
-    """Those that stand in no passage, and so are fabricated; of what a passage has, nothing is told."""
+    """Yield the authorities that no passage has, and that so are fabricated."""
     for form, pattern, is_known in _FORMS:
         for match in pattern.finditer(text):
             library.tick()
@@ -92,15 +92,16 @@ def _has_name(match: re.Match[str], library: Library) -> bool:
 def _has_somebody(match: re.Match[str], library: Library) -> bool:
     """Say whether passages or question have half of the words of a name, in any of their forms."""
     words = content_words(match["cited"]) - _NO_NAMES
-    known = 2 * sum(map(library.has_word, words)) >= len(words)
-    return known if words and not match["cited"].isupper() else library.has_name(match["cited"])
+    if words and not match["cited"].isupper():
+        return 2 * sum(map(library.has_word, words)) >= len(words)
+    return library.has_name(match["cited"])
 
 
 def _has_date(match: re.Match[str], library: Library) -> bool:
-    wanted = [one for one in find_values(match["date"]) if one.kind == "date"]
+    dates = [value for value in find_values(match["date"]) if value.kind == "date"]
     # A year alone agrees with each of its days.
-    days = [other for other in library.dates if other.key[2] is not None]
-    return not wanted or any(agree(one, other) for one in wanted for other in days)
+    days = [date for date in library.dates if date.key[2] is not None]
+    return not dates or any(agree(date, day) for date in dates for day in days)
 
 
 def _has_words(match: re.Match[str], library: Library) -> bool:
@@ -118,8 +119,7 @@ _FORMS: tuple[tuple[Format, re.Pattern[str], Callable[[re.Match[str], Library], 
     ("address", _ADDRESS, lambda match, library: library.mentions(match["cited"].rstrip("/"))),
     ("quotation", _SPEECH, _has_words),
 )
-"""How each is written, and whether the passages have it."""
-
+"""The forms of authorities, how each is written, and whether the passages have it."""
 
 _FENCED_CODE = re.compile(r"```.*?```|```", re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,500}`|!\[[^\[\]\n]{0,300}\]\([^()\n]{0,1000}\)")
@@ -142,64 +142,68 @@ _NEAR = 16
 
 
 def find_citations(text: str, library: Library) -> list[Citation]:
-    """In the order of the text, none within another. Code, pictures and the definitions of footnotes hold
-    none."""
+    """Return the citations in the order of the text, none within another. Code, pictures and the definitions
+    of footnotes have none."""
     definitions = {match["label"]: match["says"] for match in _DEFINITION.finditer(text)}
     plain = blanked(text, _FENCED_CODE, _INLINE_CODE, _DEFINITION)
     for match in _LISTED.finditer(plain):
-        definitions |= {one["label"]: one["says"] for one in _ENTRY.finditer(match[0])}
+        definitions |= {entry["label"]: entry["says"] for entry in _ENTRY.finditer(match[0])}
     plain = blanked(plain, _LISTED)
     footnotes = {label.removeprefix("^"): says for label, says in definitions.items()}
-    named = [
-        *find_links(plain, library),
-        *find_footnotes(plain, library, footnotes),
-        *find_ids(plain, library),
-        *find_titles(plain, library),
-        *find_passages(plain, library),
-    ]
-    documents = _apart(named)
+    documents = _apart(
+        [
+            *find_links(plain, library),
+            *find_footnotes(plain, library, footnotes),
+            *find_ids(plain, library),
+            *find_titles(plain, library),
+            *find_passages(plain, library),
+        ]
+    )
     labelled = list(_labelled(plain, documents, library))
-    counted = (_as_listed(plain, one, definitions, library) for one in find_marks(plain, library))
-    marks = [*counted, *find_superscripts(plain, library)]
+    marks = [_as_listed(plain, mark, definitions, library) for mark in find_marks(plain, library)]
+    superscripts = find_superscripts(plain, library)
     authorities = find_authorities(plain, library)
-    return sorted(_apart([*labelled, *documents, *marks, *authorities]), key=lambda one: one.start)
+    citations = _apart([*labelled, *documents, *marks, *superscripts, *authorities])
+    return sorted(citations, key=lambda citation: citation.start)
 
 
 def _as_listed(text: str, mark: Citation, definitions: dict[str, str], library: Library) -> Citation:
-    """Return a mark with what the answer's own list of sources has for its number, where it has that."""
-    known = named_by(definitions.get(text[mark.start + 1 : mark.end - 1], ""), library)
-    return mark if known is None else replace(mark, parts=known[0], missing=known[1])
+    """Return a mark with the entry of the answer's own list of sources for its number, if it has one."""
+    entry = named_by(definitions.get(text[mark.start + 1 : mark.end - 1], ""), library)
+    return mark if entry is None else replace(mark, parts=entry[0], missing=entry[1])
 
 
 def _labelled(text: str, documents: list[Citation], library: Library) -> Iterator[Citation]:
-    """Parts of documents. A document that is named beside one is where it must be."""
-    ends = {one.end: one for one in documents if one.format in ("title", "id", "passage")}
-    starts = {one.start: one for one in documents if one.format in ("title", "id", "passage")}
+    """Yield the citations of parts of documents; a document that is named beside a part must have it."""
+    named = [document for document in documents if document.format in ("title", "id", "passage")]
+    ends = {document.end: document for document in named}
+    starts = {document.start: document for document in named}
     for label in find_labels(text):
         library.tick()
         if _is_part_of_name(text, label, library):
             continue
-        start, end, among = label.start, label.end, None
+        start, end = label.start, label.end
+        document: Citation | None
         before = next((ends[k] for k in range(start, max(start - _NEAR, 0), -1) if k in ends), None)
         after = next((starts[k] for k in range(end, end + _NEAR) if k in starts), None)
         if after is not None and _BETWEEN.fullmatch(text, end, after.start):
-            end, among = after.end, after
+            end, document = after.end, after
         elif before is not None and _BETWEEN.fullmatch(text, before.end, start):
-            start, among = before.start, before
+            start, document = before.start, before
         else:
-            start, end, among = _with_law(text, label, library)
+            start, end, document = _with_law(text, label, library)
         parts: tuple[Part, ...]
-        if among is not None and among.missing:
-            parts, missing = (), among.missing
+        if document is not None and document.missing:
+            parts, missing = (), document.missing
         else:
-            parts, is_lost = library.parts(label, None if among is None else among.passages)
+            parts, is_lost = library.parts(label, None if document is None else document.passages)
             missing = text[start:end] if is_lost else ""
         form: Format = "standard" if label.standard else "article" if label.family == "article" else "section"
         yield marked(text, start, end, form, parts, missing)
 
 
 def _with_law(text: str, label: Label, library: Library) -> tuple[int, int, Citation | None]:
-    """Return a label with the law that it is of, and that law as a citation."""
+    """Return the span of a label with its law, and the law as a citation; None for no law."""
     start, end = label.start, label.end
     if label.standard is not None:
         return start, end, None
@@ -216,8 +220,9 @@ def _with_law(text: str, label: Label, library: Library) -> tuple[int, int, Cita
 
 
 def _is_part_of_name(text: str, label: Label, library: Library) -> bool:
-    """Say whether the passages use it as a word for something: "Section 8 housing". A plural may as well be a
-    verb, but not behind "a", "the", "with" and "for"."""
+    """Say whether the passages use a label in a name: "Section 8 housing". A plural may also be a verb, but
+    not after "a", "the", "with" and "for"."""
+
     after = re.match(r" ([a-z]{4,20})\b", text[label.end : label.end + 25])
     if label.standard is not None or after is None or after[1] in _VERBLIKE:
         return False
@@ -230,11 +235,12 @@ _VERBLIKE = word_set("that which must will shall gave have from with when where"
 
 
 def _apart(citations: Iterable[Citation]) -> list[Citation]:
-    """Those that share no character with one before them."""
+    """Return the citations that share no character with an earlier citation."""
     taken: set[int] = set()
-    kept = []
-    for one in citations:
-        if taken.isdisjoint(range(one.start, one.end)):
-            taken.update(range(one.start, one.end))
-            kept.append(one)
-    return kept
+    apart = []
+    for citation in citations:
+        characters = range(citation.start, citation.end)
+        if taken.isdisjoint(characters):
+            taken.update(characters)
+            apart.append(citation)
+    return apart

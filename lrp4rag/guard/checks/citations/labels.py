@@ -25,7 +25,7 @@ _LABEL = re.compile(
     rf"(?P<numbers>(?:{_NUMBER}|{_ROMAN}|[A-Z]\b)(?(many){_MORE}|(?:[-\u2013]{_NUMBER})?))(?![\w%])"
 )
 _BARE = re.compile(r"^[ \t#*]{0,8}(?P<number>\d{1,3}(?:\.\d{1,3}){0,5})\.?[ \t*]{1,4}(?=[A-Z])", re.MULTILINE)
-_ONE = re.compile(rf"(?P<range>[-\u2013] ?|to )?(?P<number>{_NUMBER}|{_ROMAN}|[A-Z]\b)")
+_ENTRY = re.compile(rf"(?P<range>[-\u2013] ?|to )?(?P<number>{_NUMBER}|{_ROMAN}|[A-Z]\b)")
 
 _BODIES = r"ISO(?:/IEC)?|IEC|IEEE|NIST(?: SP)?|ASTM|ANSI|DIN|EN|BS|RFC|PCI[ -]DSS|FIPS|ETSI|ITU-T"
 _POINT = r"\d{1,3}(?:\.\d{1,3})"
@@ -42,8 +42,8 @@ _STANDARD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Characters `start` to `end` of a text that names parts `numbers` of a `family` of parts, and the
-    standard that they are of, where they are: its number, and its year or ""."""
+    """Characters `start` to `end` of a text, which name parts with some `numbers` of a `family` of parts, and
+    the standard that these belong to, if any: its number, and its year or ""."""
 
     start: int
     end: int
@@ -53,76 +53,79 @@ class Label:
 
 
 def find_labels(text: str) -> list[Label]:
-    """In the order of the text: parts of documents, and standards, with their clauses or without."""
+    """Return the parts of documents, and the standards, with or without clauses, in the order of the text."""
     standards = list(_standards(text))
-    inside = {start for one in standards for start in range(one.start, one.end)}
-    found = [
+    inside = {start for standard in standards for start in range(standard.start, standard.end)}
+    labels = [
         Label(*match.span(), _FAMILY[match["word"].lower()], _numbers(match["numbers"]))
         for match in _LABEL.finditer(text)
         if match.start() not in inside
     ]
-    return sorted([*standards, *found], key=lambda one: one.start)
+    return sorted([*standards, *labels], key=lambda label: label.start)
 
 
 def find_headings(text: str) -> list[Label]:
-    """Numbers that open a line, "4.2 Parental leave": a document names its own parts so."""
+    """Return the numbers that open a line, "4.2 Parental leave", by which a document names its own parts."""
     return [
         Label(match.start("number"), match.end("number"), "section", (match["number"],))
         for match in _BARE.finditer(text)
     ]
 
 
-def within(number: str, other: str) -> bool:
+def within(number: str, outer: str) -> bool:
     """Say whether a part is another or lies in it: 4.2.1 in 4.2, 17(1) in 17."""
-    return number == other or (number.startswith(other) and number[len(other)] in ".(")
+    return number == outer or (number.startswith(outer) and number[len(outer)] in ".(")
 
 
-def same_standard(one: Label, other: Label) -> bool:
+def same_standard(first: Label, second: Label) -> bool:
     """Say whether both are of one standard; a year counts where both have it."""
-    if one.standard is None or other.standard is None or one.standard[0] != other.standard[0]:
+    if first.standard is None or second.standard is None or first.standard[0] != second.standard[0]:
         return False
-    return one.standard[1] == other.standard[1] or not (one.standard[1] and other.standard[1])
+    years = (first.standard[1], second.standard[1])
+    return years[0] == years[1] or not all(years)
 
 
 def parts_of(text: str) -> list[tuple[Label, int, int]]:
     """Return each label of a passage with the characters that stand under it.
 
-    One that opens a sentence or a line is a heading: what follows is under it, to the next. Any other is
-    about its sentence; where a sentence has several, about what follows it, or in brackets about what is
-    before it.
+    A label that opens a sentence or a line is a heading: the text up to the next heading stands under it. Any
+    other label is about its sentence; where a sentence has several, about the text after it, or in brackets
+    about the text before it.
     """
     sentences = sentences_in(text)
     begins = {start for start, _ in sentences}
-    labels = sorted([*find_labels(text), *find_headings(text)], key=lambda one: one.start)
-    heads = [one for one in labels if one.start in begins or text[: one.start].rstrip(" \t#*")[-1:] == "\n"]
-    found, position = [], 0
-    head_ends = _ends(heads, len(text))
-    for number, one in enumerate(labels):
-        if one in head_ends:
-            found.append((one, one.start, head_ends[one]))
+    labels = sorted([*find_labels(text), *find_headings(text)], key=lambda label: label.start)
+    headings = [
+        label for label in labels if label.start in begins or text[: label.start].rstrip(" \t#*")[-1:] == "\n"
+    ]
+    parts, position = [], 0
+    ends = _ends(headings, len(text))
+    for number, label in enumerate(labels):
+        if label in ends:
+            parts.append((label, label.start, ends[label]))
             continue
-        while position + 1 < len(sentences) and sentences[position + 1][0] <= one.start:
+        while position + 1 < len(sentences) and sentences[position + 1][0] <= label.start:
             position += 1
         start, end = sentences[position] if sentences else (0, len(text))
-        if text[one.start - 1 : one.start] in ("(", "["):
-            start = max([start, *(other.end for other in labels[max(number - 1, 0) : number])])
+        if text[label.start - 1 : label.start] in ("(", "["):
+            start = max(start, labels[number - 1].end) if number else start
         elif number + 1 < len(labels):
-            end = min(end, max(labels[number + 1].start, one.end))
-        found.append((one, min(start, one.start), max(end, one.end)))
-    return found
+            end = min(end, max(labels[number + 1].start, label.end))
+        parts.append((label, min(start, label.start), max(end, label.end)))
+    return parts
 
 
-def _ends(heads: list[Label], length: int) -> dict[Label, int]:
-    """Where each heading's part ends: at the next heading of its family that is not within it."""
+def _ends(headings: list[Label], length: int) -> dict[Label, int]:
+    """Return where the part of each heading ends: at the next heading of its family that is not in it."""
     ends: dict[Label, int] = {}
     open_: list[Label] = []
-    for one in heads:
-        for other in list(open_):
-            inner = one.numbers and other.numbers and within(one.numbers[0], other.numbers[-1])
-            if one.family == other.family and not inner:
-                ends[other] = one.start
-                open_.remove(other)
-        open_.append(one)
+    for heading in headings:
+        for outer in list(open_):
+            inner = heading.numbers and outer.numbers and within(heading.numbers[0], outer.numbers[-1])
+            if heading.family == outer.family and not inner:
+                ends[outer] = heading.start
+                open_.remove(outer)
+        open_.append(heading)
     return {**dict.fromkeys(open_, length), **ends}
 
 
@@ -135,12 +138,12 @@ def _standards(text: str) -> Iterator[Label]:
 
 def _numbers(written: str) -> tuple[str, ...]:
     """Return each number, in digits; a short range of whole numbers is filled."""
-    found: list[str] = []
-    for match in _ONE.finditer(written):
+    numbers: list[str] = []
+    for match in _ENTRY.finditer(written):
         roman = number_of_roman(match["number"])
         number = match["number"] if roman is None else str(roman)
-        if match["range"] and found and found[-1].isdecimal() and number.isdecimal():
-            first, last = int(found[-1]), int(number)
-            found += [str(between) for between in range(first + 1, min(last, first + 50))]
-        found.append(number)
-    return tuple(found)
+        if match["range"] and numbers and numbers[-1].isdecimal() and number.isdecimal():
+            first, last = int(numbers[-1]), int(number)
+            numbers += [str(between) for between in range(first + 1, min(last, first + 50))]
+        numbers.append(number)
+    return tuple(numbers)

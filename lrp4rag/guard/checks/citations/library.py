@@ -21,47 +21,48 @@ _BARE = re.compile(r",? \(?(?P<version>\d{1,3}(?:\.\d{1,3}){1,3})\)?\Z")
 """A version without a word for it, at the end of a name: "Leave Policy 3.1"."""
 _MOST_PARTS = 200
 MOST = 0.6
-"""Part of the content words of a quotation that a passage must have."""
+"""The least share of the content words of a quotation that a passage must have."""
 _SMALL = word_set("the a an our of on for and in to")
 
 T = TypeVar("T")
 
 
 def _once(look: Callable[[Library, str], T]) -> Callable[[Library, str], T]:
-    """Have a library look once only for each text."""
+    """Make a library look each text up only once."""
 
     @wraps(look)
-    def found(self: Library, text: str) -> T:
+    def remembered(self: Library, text: str) -> T:
         self.tick()
         key = look.__name__, text
-        if key not in self._found:
-            self._found[key] = look(self, text)
-        value: T = self._found[key]
-        return value
+        if key not in self._results:
+            self._results[key] = look(self, text)
+        result: T = self._results[key]
+        return result
 
-    return found
+    return remembered
 
 
 class Library:
-    """What passages are called: by number, id, title, and the parts of documents that they have; the question
-    may name what an answer then names too."""
+    """The passages by number, id, title, and the parts of documents in them; and the question, whose names an
+    answer may use too."""
 
     def __init__(self, inputs: CheckInput) -> None:
-        self._asked = visible(inputs.question)
+        self._question = visible(inputs.question)
         self.tick = inputs.tick
-        self._found: dict[tuple[str, str], Any] = {}
+        self._results: dict[tuple[str, str], Any] = {}
         self._sources = sources = inputs.sources
         self.texts = [visible(source.read) for source in sources]
-        self.known = [_known_of(source) for source in sources]
+        self.metadata = [_metadata_of(source) for source in sources]
+        """Version and dates of each passage."""
         self._ids = {source.id.casefold(): number for number, source in enumerate(sources) if source.id}
         self._titles = [_words(source.title or "") for source in sources]
         self._parts = [parts_of(text) for text in self.texts]
-        self._all = [_plain(text) for text in self.texts]
+        self._plain_texts = [_plain(text) for text in self.texts]
         self._capitals = ["".join(re.findall(r"\b[A-Z](?=[a-z])", text)) for text in self.texts]
 
     @property
     def titles(self) -> Iterator[str]:
-        """Titles without their versions."""
+        """Return the titles without their versions."""
         return (_without_version(source.title) for source in self._sources if source.title)
 
     @property
@@ -69,10 +70,11 @@ class Library:
         return (source.id for source in self._sources if source.id)
 
     def whole(self, numbers: Sequence[int]) -> tuple[Part, ...]:
+        """Return whole passages."""
         return tuple(Part(number, 0, len(self.texts[number])) for number in numbers)
 
     def numbered(self, number: int) -> int | None:
-        """Return the passage that counts as `number` from 1, or has it for an id; None for none."""
+        """Return the passage that is number `number` from 1, or has it for an id; None for none."""
         return number - 1 if 1 <= number <= len(self.texts) else self.with_id(str(number))
 
     def with_id(self, written: str) -> int | None:
@@ -82,21 +84,20 @@ class Library:
     def says(self, phrase: str) -> bool:
         """Say whether a passage has these words, whatever their case."""
         plain = _plain(phrase)
-        return bool(plain) and any(plain in text for text in self._all)
+        return bool(plain) and any(plain in text for text in self._plain_texts)
 
     def finds(self, pattern: re.Pattern[str]) -> bool:
         """Say whether a pattern is in a passage or in the question."""
-        return any(pattern.search(text) for text in (*self.texts, self._asked))
+        return any(pattern.search(text) for text in (*self.texts, self._question))
 
     def mentions(self, phrase: str) -> bool:
-        """Say whether a passage, what is known of it, or the question has these words, whatever their
-        case."""
+        """Say whether a passage, its metadata or the question has these words, whatever their case."""
         plain = _plain(phrase)
-        known = (_plain(text) for text in (*self.known, self._asked))
-        return self.says(phrase) or any(plain in text for text in known) or self.with_id(phrase) is not None
+        texts = (_plain(text) for text in (*self.metadata, self._question))
+        return self.says(phrase) or any(plain in text for text in texts) or self.with_id(phrase) is not None
 
     def has_word(self, stem: str) -> bool:
-        """Say whether a passage, what is known of it, or the question has a word with this stem."""
+        """Say whether a passage, its metadata or the question has a word with this stem."""
         return stem in self._stems
 
     def has_name(self, written: str) -> bool:
@@ -105,19 +106,19 @@ class Library:
 
     @cached_property
     def _stems(self) -> frozenset[str]:
-        return content_words("\n".join([*self.texts, *self.known, self._asked, *self.ids]))
+        return content_words("\n".join([*self.texts, *self.metadata, self._question, *self.ids]))
 
     def quotes(self, words: str) -> bool:
         """Say whether a passage or the question has most of the words of a quotation."""
-        wanted = content_words(words)
-        texts = (*self.texts, self._asked)
-        return not wanted or any(len(wanted & content_words(text)) >= MOST * len(wanted) for text in texts)
+        stems = content_words(words)
+        texts = (*self.texts, self._question)
+        return not stems or any(len(stems & content_words(text)) >= MOST * len(stems) for text in texts)
 
     @cached_property
     def dates(self) -> list[Value]:
-        """Those of the passages, of what is known of them, and of the question."""
-        texts = (*self.texts, *self.known, self._asked)
-        return [one for text in texts for one in find_values(text) if one.kind == "date"]
+        """Return the dates of the passages, of their metadata and of the question."""
+        texts = (*self.texts, *self.metadata, self._question)
+        return [value for text in texts for value in find_values(text) if value.kind == "date"]
 
     @_once
     def says_exactly(self, written: str) -> bool:
@@ -130,17 +131,17 @@ class Library:
 
     @_once
     def titled(self, name: str) -> tuple[int, ...]:
-        """Return the passages of a document: those whose title has all the words of its name, or else is part
-        of it where some passage says the rest. A version counts where both have one."""
-        wanted, version = _words(name), _version(name)
-        found = [k for k, title in enumerate(self._titles) if wanted and wanted <= title]
-        if not found:
-            found = [
+        """Return the passages of a document: those whose title has all words of its name; or else those whose
+        title has only words of it, where some passage has the rest. A version counts where both have one."""
+        words, version = _words(name), _version(name)
+        numbers = [k for k, title in enumerate(self._titles) if words and words <= title]
+        if not numbers:
+            numbers = [
                 k
                 for k, title in enumerate(self._titles)
-                if len(title) > 1 and title <= wanted and all(map(self.says, wanted - title))
+                if len(title) > 1 and title <= words and all(map(self.says, words - title))
             ]
-        return tuple(k for k in found if not version or self._version(k) in ("", version))
+        return tuple(k for k in numbers if not version or self._version(k) in ("", version))
 
     @_once
     def mentioned(self, name: str) -> tuple[int, ...]:
@@ -149,54 +150,57 @@ class Library:
         is_acronym = name.isupper() and len(name) > 2
         return tuple(
             k
-            for k, text in enumerate(self._all)
+            for k, text in enumerate(self._plain_texts)
             if phrase.search(text) or (is_acronym and name in self._capitals[k])
         )
 
     def parts(self, label: Label, among: Sequence[int] | None) -> tuple[tuple[Part, ...], bool]:
-        """What stands under a label in some passages (all for None), and whether any of it is in none."""
+        """Return the parts under a label in some passages (all for None), and whether a number of the label
+        has none."""
         self.tick()
         passages = range(len(self.texts)) if among is None else among
         if label.standard is not None:
-            passages = [k for k in passages if any(same_standard(label, one) for one, _, _ in self._parts[k])]
+            passages = [
+                k for k in passages if any(same_standard(label, entry) for entry, _, _ in self._parts[k])
+            ]
             if not passages or not label.numbers:
                 return self.whole(passages), not passages
-        found, is_lost = list[Part](), False
+        parts, is_lost = list[Part](), False
         for number in label.numbers:
-            some = [
+            matches = [
                 Part(k, start, end)
                 for k in passages
-                for one, start, end in self._parts[k]
-                if self._matches(label, one) and any(_is_part(number, other) for other in one.numbers)
+                for entry, start, end in self._parts[k]
+                if self._matches(label, entry) and any(_is_part(number, inner) for inner in entry.numbers)
             ]
-            found += some
-            is_lost = is_lost or not some
-        return tuple(found[:_MOST_PARTS]), is_lost
+            parts += matches
+            is_lost = is_lost or not matches
+        return tuple(parts[:_MOST_PARTS]), is_lost
 
     @staticmethod
-    def _matches(label: Label, one: Label) -> bool:
-        if label.standard is not None and one.standard is not None:
-            return same_standard(label, one)
-        return one.family == label.family
+    def _matches(label: Label, entry: Label) -> bool:
+        if label.standard is not None and entry.standard is not None:
+            return same_standard(label, entry)
+        return entry.family == label.family
 
     def _version(self, number: int) -> str:
         source = self._sources[number]
         return _version(source.title or "") or (source.version or "").lower().lstrip("v. ")
 
 
-def _is_part(number: str, other: str) -> bool:
-    """Say whether a cited number is one that a passage has: 4 where it has 4.2, 17(1) where it has 17."""
-    return within(other, number) or ("(" in number and within(number, other))
+def _is_part(number: str, entry: str) -> bool:
+    """Say whether a passage has a cited number: 4 where it has 4.2, 17(1) where it has 17."""
+    return within(entry, number) or ("(" in number and within(number, entry))
 
 
-def _known_of(source: Source) -> str:
-    """Version and dates of a passage, on a line each. A version that is a small number is left out: it would
-    stand for any such number of a claim; one may be a date in short ("2024-02")."""
+def _metadata_of(source: Source) -> str:
+    """Return version and dates of a passage, on a line each. A version that is a small number is left out,
+    since it would stand for any such number of a claim; a version may be a short date ("2024-02")."""
     version = source.version or ""
     written = f"{version}-01" if re.fullmatch(r"(?:19|20)\d\d-\d\d", version) else version
     small = re.fullmatch(r"\D*\d{1,3}\D*", version)
-    found = ("" if small else written, source.effective, source.expires)
-    return "\n".join(visible(text) for text in found if text)
+    fields = ("" if small else written, source.effective, source.expires)
+    return "\n".join(visible(text) for text in fields if text)
 
 
 def _plain(text: str) -> str:

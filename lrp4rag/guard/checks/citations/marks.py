@@ -19,18 +19,18 @@ _BRACKET = re.compile(
 _ROUND = re.compile(
     r"(?<=[\w.,%]) ?\((?P<numbers>\d{1,2}(?:, ?\d{1,2}){0,5})\)(?=\s*(?:[.,;:!?]|$))", re.MULTILINE
 )
-_ONE = re.compile(r"(?P<range>[-\u2010-\u2015] ?|to )?#?(?P<number>\d{1,6})")
+_ENTRY = re.compile(r"(?P<range>[-\u2010-\u2015] ?|to )?#?(?P<number>\d{1,6})")
 _CARDINALS, ORDINALS = SMALL_NUMBERS[1:11], EVERY_ORDINAL[:10]
 _OWN = "passages?|excerpts?|snippets?"
-_OTHER = r"sources?|documents?|docs?\.?|contexts?|references?|refs?\."
+_ANY = r"sources?|documents?|docs?\.?|contexts?|references?|refs?\."
 _PASSAGE = re.compile(
-    rf"(?<![\w-])(?:(?P<own>{_OWN})|(?:{_OTHER}))(?: (?:no\.|number))?(?::? ?[#\[(]?| )"
+    rf"(?<![\w-])(?:(?P<own>{_OWN})|(?:{_ANY}))(?: (?:no\.|number))?(?::? ?[#\[(]?| )"
     rf"(?P<numbers>{_SEVERAL}|(?:{'|'.join(_CARDINALS)})\b)(?![\w%]|[.,]\d)[\])]?",
     re.IGNORECASE,
 )
 _NTH = rf"(?:{'|'.join(ORDINALS)}|last|final)"
 _ORDINAL = re.compile(
-    rf"\b(?P<numbers>{_NTH}(?:(?:, | and |, and )(?:the )?{_NTH}){{0,5}}) (?:(?P<own>{_OWN})|(?:{_OTHER}))\b",
+    rf"\b(?P<numbers>{_NTH}(?:(?:, | and |, and )(?:the )?{_NTH}){{0,5}}) (?:(?P<own>{_OWN})|(?:{_ANY}))\b",
     re.IGNORECASE,
 )
 _DIGITS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
@@ -46,8 +46,9 @@ _LENGTHS = {"millimeter", "centimeter", "meter", "kilometer", "inch", "foot", "y
 
 
 def find_marks(text: str, library: Library) -> Iterator[Citation]:
-    """Numbers in brackets: "[1]", "[^1]", "【1†source】", and "(7)" at the end of a clause where
-    there is such a passage. An index ("a[0]"), an interval ("in [0, 1]") and a year are none."""
+    """Yield numbers in brackets: "[1]", "[^1]", "【1†source】", and "(7)" at the end of a clause where
+    there is such a passage. An index ("a[0]"), an interval ("in [0, 1]") and a year are not citations."""
+
     for match in _BRACKET.finditer(text):
         if not _is_index(text, match, library) and not _is_interval(text, match, library):
             numbers = _numbers(match["numbers"], len(library.texts))
@@ -60,7 +61,7 @@ def find_marks(text: str, library: Library) -> Iterator[Citation]:
 
 
 def find_passages(text: str, library: Library) -> Iterator[Citation]:
-    """Numbers behind "passage", "source" and the like, and ordinals before them."""
+    """Yield numbers after "passage", "source" and the like, and ordinals before them."""
     for match in _PASSAGE.finditer(text):
         if not match["own"] and library.says(match[0]):
             continue
@@ -83,28 +84,28 @@ def find_passages(text: str, library: Library) -> Iterator[Citation]:
 
 
 def find_superscripts(text: str, library: Library) -> Iterator[Citation]:
-    """Raised numbers that are no power and no part of a unit."""
+    """Yield raised numbers that are no power and no part of a unit."""
     for match in _SUPERSCRIPT.finditer(text):
         if match["tag"] is None and _is_power(text, match.start(), library):
             continue
         raised = match["tag"] or match["digits"].translate(_LOWERED)
-        numbers = [int(one) for one in re.findall(r"\d+", raised)]
+        numbers = [int(number) for number in re.findall(r"\d+", raised)]
         yield Citation(*match.span(), "superscript", *_resolved(library, numbers))
 
 
 def _resolved(library: Library, numbers: list[int]) -> tuple[tuple[Part, ...], str]:
-    found = {number: library.numbered(number) for number in numbers}
-    missing = [str(number) for number, passage in found.items() if passage is None]
-    known = sorted({passage for passage in found.values() if passage is not None})
-    some = f"passage {', '.join(missing[:5])}" if missing else ""
-    return library.whole(known), some
+    """Return the passages with some numbers, and in words the numbers that no passage has."""
+    by_number = {number: library.numbered(number) for number in numbers}
+    missing = [str(number) for number, passage in by_number.items() if passage is None]
+    passages = sorted({passage for passage in by_number.values() if passage is not None})
+    return library.whole(passages), f"passage {', '.join(missing[:5])}" if missing else ""
 
 
 def _numbers(written: str, count: int) -> list[int]:
-    """Return each number of a list, ranges filled; so many at most that none of a long range is lost that
-    exists, and one that does not exist is kept."""
+    """Return the numbers of a list with its ranges filled; of a long range, every number of a passage and the
+    next, which no passage has."""
     numbers: list[int] = []
-    for match in _ONE.finditer(written):
+    for match in _ENTRY.finditer(written):
         number = int(match["number"])
         if match["range"] and numbers and numbers[-1] < number:
             numbers += range(numbers[-1] + 1, min(number, numbers[-1] + 1 + count))
@@ -117,7 +118,7 @@ def _before_the(text: str, start: int) -> int:
 
 
 def _is_index(text: str, match: re.Match[str], library: Library) -> bool:
-    """Say whether it stands behind a name as in a program: `a[0]`, `rows[1].name`, `f()[2]`."""
+    """Say whether a number in brackets follows a name as in a program: `a[0]`, `rows[1].name`, `f()[2]`."""
     before = re.search(r"(?:\w|\(\)){1,40}\Z", text[max(match.start() - 40, 0) : match.start()])
     if before is None:
         return False
@@ -146,7 +147,7 @@ def _is_interval(text: str, match: re.Match[str], library: Library) -> bool:
 
 
 def _is_power(text: str, start: int, library: Library) -> bool:
-    """Say whether a raised number is part of what it stands behind: "10⁵", "km²", "x²"."""
+    """Say whether a raised number is part of the word before it: "10⁵", "km²", "x²"."""
     word = re.search(r"[^\W_]{0,30}\Z", text[max(start - 30, 0) : start])
     before = word[0] if word else ""
     if not before:

@@ -58,43 +58,44 @@ _SHAPES = 50
 
 
 def find_links(text: str, library: Library) -> Iterator[Citation]:
-    """Markdown links, but for addresses that the passages themselves have, and those that are no source."""
+    """Yield Markdown links, except for addresses that the passages have, and addresses that are no source."""
     for match in _LINK.finditer(text):
         target, words = match["target"], match["text"].strip("[]*_\"' ")
         if re.match(r"(?:mailto|tel|javascript|data):", target, re.I):
             continue
-        known = _by_target(target, library) or named_by(words, library)
-        if known is None:
+        cited = _by_target(target, library) or named_by(words, library)
+        if cited is None:
             if target.startswith("#") or library.says_exactly(target.rstrip("/")):
                 continue
-            known = (), one_line(target, 60)
-        yield Citation(*match.span(), "link", *known, inline=_is_inline(text, match))
+            cited = (), one_line(target, 60)
+        yield Citation(*match.span(), "link", *cited, inline=_is_inline(text, match))
 
 
 def find_footnotes(text: str, library: Library, definitions: dict[str, str]) -> Iterator[Citation]:
-    """Footnote marks: they cite what their definition names, or else the passage of their number."""
+    """Yield footnote marks, which cite what their definition names, or else the passage of their number."""
     for match in _FOOTNOTE.finditer(text):
         label = match["label"]
-        known = named_by(definitions.get(label, ""), library)
-        if known is None and label.isdecimal():
+        cited = named_by(definitions.get(label, ""), library)
+        if cited is None and label.isdecimal():
             passage = library.numbered(int(label[:9]))
-            known = _known(passage, f"passage {label[:9]}", library)
-        elif known is None:
-            known = _known(library.with_id(label), f'footnote "{label}"', library)
-        yield Citation(*match.span(), "footnote", *known)
+            cited = _resolved(passage, f"passage {label[:9]}", library)
+        elif cited is None:
+            cited = _resolved(library.with_id(label), f'footnote "{label}"', library)
+        yield Citation(*match.span(), "footnote", *cited)
 
 
 def find_ids(text: str, library: Library) -> Iterator[Citation]:
-    """Ids of passages, words made like one ("HR-99" beside "HR-12"), and in brackets any that looks so."""
+    """Yield ids of passages, words of their shape ("HR-99" beside "HR-12"), and anything like an id in
+    brackets."""
     shapes: dict[str, None] = {}
-    for known in library.ids:
+    for id in library.ids:
         library.tick()
-        for match in re.finditer(rf"(?<![\w-]){re.escape(known)}(?![\w-])", text):
-            plain = known.isalpha() or known.isdecimal()
-            if is_wrapped(text, *match.span()) or (not plain and len(known) > 1):
-                yield marked(text, *match.span(), "id", library.whole([library.with_id(known) or 0]))
-        if re.search(r"[^\W\d]", known) and re.search(r"\d", known) and len(known) < 60:
-            shapes[re.sub(r"\d+", r"\\d{1,9}", re.escape(known))] = None
+        for match in re.finditer(rf"(?<![\w-]){re.escape(id)}(?![\w-])", text):
+            plain = id.isalpha() or id.isdecimal()
+            if is_wrapped(text, *match.span()) or (not plain and len(id) > 1):
+                yield marked(text, *match.span(), "id", library.whole([library.with_id(id) or 0]))
+        if re.search(r"[^\W\d]", id) and re.search(r"\d", id) and len(id) < 60:
+            shapes[re.sub(r"\d+", r"\\d{1,9}", re.escape(id))] = None
     like = "|".join(list(shapes)[:_SHAPES])
     patterns = [_UNKNOWN_ID, *([re.compile(rf"(?<![\w-])(?:{like})(?![\w-])")] if like else [])]
     for pattern in patterns:
@@ -105,15 +106,15 @@ def find_ids(text: str, library: Library) -> Iterator[Citation]:
 
 
 def find_titles(text: str, library: Library) -> Iterator[Citation]:
-    """Titles of passages, and names of documents where such are cited. A title that is no document's, such as
+    """Yield titles of passages, and names of documents that are cited. A title that is no document's, such as
     a person's name, counts only where "according to", brackets or quotation marks make it a citation."""
     for title in dict.fromkeys(library.titles):
         library.tick()
         start = text.find(title) if len(title) > 2 else -1
         while start >= 0:
             end = _end(text, start + len(title))
-            whole = not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum()
-            if whole and (_is_document(title) or end > start + len(title) or _is_source(text, start, end)):
+            is_word = not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum()
+            if is_word and (_is_document(title) or end > start + len(title) or _is_source(text, start, end)):
                 yield _document(text, start, end, library)
             start = text.find(title, end)
     for match in _QUOTED.finditer(text):
@@ -137,7 +138,7 @@ def find_titles(text: str, library: Library) -> Iterator[Citation]:
 
 
 def _opening(words: str) -> int:
-    """Characters of the words before a name that a capital makes look like its first."""
+    """Return the length of the words before a name that a capital makes look like its first."""
     length = 0
     for word in words.split(" "):
         if word.lower() not in _NO_START:
@@ -155,7 +156,7 @@ def _document(text: str, start: int, end: int, library: Library) -> Citation:
 
 
 def _is_inline(text: str, match: re.Match[str]) -> bool:
-    """Say whether a link is a part of the sentence: not behind it in brackets, and not a bare number."""
+    """Say whether a link is a part of the sentence: not after it in brackets, and not a bare number."""
     if in_brackets(text, match.start()) or match["text"].strip("[]").isdigit():
         return False
     return is_cited(text, match.start(), match.end())
@@ -188,29 +189,31 @@ def _by_target(target: str, library: Library) -> tuple[tuple[Part, ...], str] | 
     match = re.fullmatch(r"#?(?:passage|source|doc|document|ref)?[-_]?(\d{1,6})", target, re.I)
     if match is None:
         return None
-    return _known(library.numbered(int(match[1])), f"passage {match[1]}", library)
+    return _resolved(library.numbered(int(match[1])), f"passage {match[1]}", library)
 
 
 def named_by(words: str, library: Library) -> tuple[tuple[Part, ...], str] | None:
-    """What words alone cite: an id, a title, a passage; None where they name nothing of the kind."""
+    """Return what words alone cite (an id, a title, a passage) and what is missing; None where they name
+    nothing of the kind."""
     words = words.strip().rstrip(".")[:300]
     if not words:
         return None
     passage = library.with_id(words)
     if passage is not None or words.isdecimal():
         passage = library.numbered(int(words[:9])) if passage is None else passage
-        return _known(passage, f"passage {words[:9]}", library)
+        return _resolved(passage, f"passage {words[:9]}", library)
     titled = library.titled(words)
     if titled:
         return library.whole(titled), ""
-    found = chain(
+    citations = chain(
         find_passages(words, library),
         find_marks(words, library),
         find_ids(words, library),
         find_titles(f"({words})", library),
     )
-    return next(((one.parts, one.missing) for one in found), None)
+    return next(((citation.parts, citation.missing) for citation in citations), None)
 
 
-def _known(passage: int | None, name: str, library: Library) -> tuple[tuple[Part, ...], str]:
+def _resolved(passage: int | None, name: str, library: Library) -> tuple[tuple[Part, ...], str]:
+    """Return a whole passage; without one, its name as missing."""
     return ((), name) if passage is None else (library.whole([passage]), "")

@@ -15,7 +15,7 @@ from lrp4rag.claims.quantities import ONES, TEENS
 from lrp4rag.claims.units import MONEY, UNITS
 
 ALIKE = 0.9
-"""Share of the runs of words of two passages that both have, from which they are near duplicates."""
+"""The least share of common runs of words that makes two passages near duplicates."""
 _RUN = 3
 _LONGEST_WORD = 100  # Unicode's normal form takes a time that is quadratic in a run of accents
 _END = ".!?:\n"
@@ -28,20 +28,20 @@ _TELLING = {
     *(word.casefold() for word in (*UNITS, *MONEY, *MONTHS, *WEEKDAYS)),
     *("not", "no", "nor", "t", "least", "most"),  # "t" is left of "don't"
 } - {"on", "like"}
-"""Words that make another statement in the place of a word."""
+"""Words whose exchange changes a statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a text in small letters, its runs of three, and how often it has the words that tell
-    something: numbers, units, names, words with an opposite."""
+    """The words of a text in small letters, its runs of three, and the counts of its telling words: numbers,
+    units, names, words with an opposite."""
 
     words: tuple[str, ...]
     runs: frozenset[tuple[str, ...]]
     telling: Counter[str]
 
     def is_like(self, other: Wording) -> bool:
-        """Say whether one can stand for the other: they may differ in a few words that tell nothing."""
+        """Say whether each can stand for the other: they may differ in a few words that tell nothing."""
         if self.words == other.words:
             return True
         fewer, more = sorted((len(self.runs), len(other.runs)))
@@ -51,40 +51,40 @@ class Wording:
         return shared >= ALIKE * (fewer + more - shared)
 
 
-class Seen:
-    """Wordings in the order in which they were seen, to find one that is like another."""
+class Wordings:
+    """Wordings in the order in which they were added, to find the first that is like another."""
 
     def __init__(self) -> None:
-        self._all: list[Wording] = []
+        self._wordings: list[Wording] = []
         self._by_words: dict[tuple[str, ...], int] = {}
         self._by_run: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
 
     def add(self, wording: Wording) -> None:
-        """As the next."""
-        number = len(self._all)
-        self._all.append(wording)
+        """Append a wording."""
+        number = len(self._wordings)
+        self._wordings.append(wording)
         self._by_words.setdefault(wording.words, number)
         for run in wording.runs:
             self._by_run[run].append(number)
 
     def like(self, wording: Wording, tick: Callable[[], None]) -> int | None:
-        """Return the first that is like it, by its number; None where none is. It calls `tick` for each that
-        it looks at."""
+        """Return the number of the first wording that is like it; None for none. Calls `tick` for each
+        wording that it compares."""
         if (number := self._by_words.get(wording.words)) is not None:
             return number
-        # What has `ALIKE` of its runs has one of any that are more than the rest.
+        # A text with `ALIKE` of its runs has one of any that are more than the rest.
         few = islice(wording.runs, int((1 - ALIKE) * len(wording.runs)) + 2)
         for number in sorted({number for run in few for number in self._by_run.get(run, ())}):
             tick()
-            if wording.is_like(self._all[number]):
+            if wording.is_like(self._wordings[number]):
                 return number
         return None
 
 
 def wording(text: str) -> Wording:
-    """Of any text; where it has no words, its signs stand for them."""
+    """Return the wording of a text; where it has no words, its signs stand for them."""
     words, telling = [], []
-    starts = True  # a sentence, so that a capital makes no name
+    starts = True  # the start of a sentence, where a capital makes no name
     for token in _TOKEN.findall(_normal(text)):
         if token not in _END:
             word = token.casefold()
@@ -101,7 +101,7 @@ def wording(text: str) -> Wording:
 
 
 def _normal(text: str) -> str:
-    """With one form for each letter, as PDFs write "ﬁ" and composed accents in more than one."""
+    """Give each letter one form, as PDFs write "ﬁ" and composed accents in several."""
     words = re.findall(r"\S+|\n", text)
     return " ".join(
         unicodedata.normalize("NFKC", word) if len(word) <= _LONGEST_WORD else word for word in words

@@ -1,4 +1,4 @@
-"""`RetrievalGate`: which of the retrieved passages an answer may rest on, before there is an answer."""
+"""`RetrievalGate`: the choice, before there is an answer, of the passages that it may rest on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import UTC, date
 from typing import ClassVar
 
 from lrp4rag.guard.checks.check import CheckInput, Detail, Finding, Need
-from lrp4rag.guard.checks.gate.duplicates import Seen, wording
-from lrp4rag.guard.checks.gate.history import Asked, asked_for
+from lrp4rag.guard.checks.gate.duplicates import Wordings, wording
+from lrp4rag.guard.checks.gate.history import RequestedTime, requested_time
 from lrp4rag.guard.checks.gate.passage import Passage, read_passage, successors
 from lrp4rag.guard.checks.gate.validity import Period, zone_named
 from lrp4rag.guard.checks.gate.versions import Edition, named_versions
@@ -18,26 +18,26 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
 
 MANY = 5
-"""Passages from which one can stand in the middle of them."""
+"""The fewest passages of which one stands in the middle."""
 _NAME = "retrieval"
 _END = 2000
-"""Characters at either end of a question that are looked at."""
+"""Characters at either end of a question that are read."""
 _LONGEST = 40
 """Characters of a date, or of words of the question, that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What the gate decides. Passages count from 0.
+    """The decision of the gate. Passages count from 0.
 
     * `kept`: the passages to use, in the order to use them: the best first where all have a score, else as
       they came.
     * `dropped`: every other passage and why: "empty", "expired", "not yet effective", "superseded", "below
       minimum" or "duplicate", the first that holds.
-    * `null`: that none is kept, so there is nothing to answer from.
+    * `null`: whether none is kept, so that there is nothing to answer from.
     * `asked_for`: the first day of the time that the question asks for, where that is not the present and the
       question says when.
-    * `notes`: what else a person should know, in words.
+    * `notes`: further facts for a person, in words.
     * `findings`: all of this as a check reports it.
     """
 
@@ -54,10 +54,10 @@ class RetrievalGate:
     """Drops passages that no answer may rest on.
 
     * `minimum`: the lowest score that passes, from 0 to 1. It holds where all scores lie in that range.
-    * `time_zone`: of dates that have none, by its IANA name ("Europe/Berlin"); without it, that of the
-      input's `now`.
+    * `time_zone`: the time zone of dates that have none, by its IANA name ("Europe/Berlin"); without it, that
+      of the input's `now`.
 
-    Raises `InputError` for a minimum outside of its range and a time zone that there is not.
+    Raises `InputError` for a minimum outside of its range and an unknown time zone.
     """
 
     name: ClassVar[str] = _NAME
@@ -76,8 +76,8 @@ class RetrievalGate:
                 raise InputError(str(error), field="time_zone") from error
 
     def __call__(self, inputs: CheckInput) -> list[Finding]:
-        """About all passages first, then in their order; that no minimum is applied says nothing of an
-        answer. Raises `OverBudget`."""
+        """Return the findings about all passages first, then in the order of the passages; "no minimum" says
+        nothing of an answer and is left out. Raises `OverBudget`."""
         return [finding for finding in self.decide(inputs).findings if finding.kind != "no minimum"]
 
     def decide(self, inputs: CheckInput) -> GateResult:
@@ -86,15 +86,15 @@ class RetrievalGate:
         question = inputs.question
         if len(question) > 2 * _END:
             question = f"{question[:_END]}\n{question[-_END:]}"
-        requested = asked_for(question, inputs.now, zone)
+        requested = requested_time(question, inputs.now, zone)
         passages = []
         for index, source in enumerate(inputs.sources):
             inputs.tick()
             passages.append(read_passage(index, source, zone))
         drops = [*_unfit(passages, requested, [*named_versions(question)], inputs)]
-        drops += _below(self.minimum, _others(passages, drops), passages)
-        drops += _duplicates(_others(passages, drops), inputs)
-        remaining = _others(passages, drops)
+        drops += _below(self.minimum, _remaining(passages, drops), passages)
+        drops += _duplicates(_remaining(passages, drops), inputs)
+        remaining = _remaining(passages, drops)
         drops.sort(key=lambda finding: finding.passages[0])
         notes = [
             *_history(requested),
@@ -105,7 +105,7 @@ class RetrievalGate:
         findings = [*_null(passages, drops), *notes, *drops]
         start = requested.period.start if requested is not None else None
         return GateResult(
-            kept=tuple(finding.index for finding in _best_first(remaining)),
+            kept=tuple(passage.index for passage in _best_first(remaining)),
             dropped=tuple((finding.passages[0], finding.kind) for finding in drops),
             null=not remaining,
             asked_for=start.date() if start is not None else None,
@@ -114,17 +114,17 @@ class RetrievalGate:
         )
 
 
-def _others(passages: Sequence[Passage], drops: Iterable[Finding]) -> list[Passage]:
+def _remaining(passages: Sequence[Passage], drops: Iterable[Finding]) -> list[Passage]:
     """Return the passages that are not dropped."""
-    dropped = {passage.passages[0] for passage in drops}
+    dropped = {drop.passages[0] for drop in drops}
     return [passage for passage in passages if passage.index not in dropped]
 
 
 def _unfit(
-    passages: Sequence[Passage], requested: Asked | None, named: Sequence[Edition], inputs: CheckInput
+    passages: Sequence[Passage], requested: RequestedTime | None, named: Sequence[Edition], inputs: CheckInput
 ) -> Iterator[Finding]:
-    """Passages without text, and those that are not valid at the time asked for, unless their version is
-    `named`."""
+    """Yield passages without text, and passages that are not valid at the requested time, unless their
+    version is `named`."""
     time = requested.period if requested is not None else Period(inputs.now, inputs.now)
     then = f"is not valid at the time asked for ({_quoted(requested.words)})" if requested is not None else ""
     successor_of = successors(passages, time.start, inputs) if time.start is not None else {}
@@ -160,14 +160,14 @@ def _below(minimum: float, fit: Iterable[Passage], passages: Iterable[Passage]) 
 
 
 def _duplicates(fit: Sequence[Passage], inputs: CheckInput) -> Iterator[Finding]:
-    """Yield all but the best scored of those that say the same."""
-    index, unique = Seen(), list[Passage]()
+    """Yield all but the best scored of the passages that say the same."""
+    wordings, unique = Wordings(), list[Passage]()
     for passage in sorted(fit, key=_rank):
         inputs.tick()
-        text_words = wording(passage.source.text)
-        number = index.like(text_words, inputs.tick)
+        passage_wording = wording(passage.source.text)
+        number = wordings.like(passage_wording, inputs.tick)
         if number is None:
-            index.add(text_words)
+            wordings.add(passage_wording)
             unique.append(passage)
         else:
             words = f"{passage.words} says the same as {unique[number].words}, which is used in its place."
@@ -185,7 +185,7 @@ def _null(passages: Sequence[Passage], drops: Sequence[Finding]) -> Iterator[Fin
         yield _finding("null", words, **dict(reasons))
 
 
-def _history(requested: Asked | None) -> Iterator[Finding]:
+def _history(requested: RequestedTime | None) -> Iterator[Finding]:
     if requested is None:
         return
     start = requested.period.start
@@ -214,14 +214,15 @@ def _scale(minimum: float, passages: Sequence[Passage]) -> Iterator[Finding]:
 
 
 def _middle(remaining: Sequence[Passage]) -> Iterator[Finding]:
-    """Yield the best passage, where readers overlook most; one as good at either end is as well."""
+    """Yield the best passage where it stands in the middle, which readers overlook most, and no passage near
+    either end is as good."""
     scores = [passage.score for passage in remaining if passage.score is not None]
     if not MANY <= len(scores) == len(remaining):
         return
-    places = [place for place, score in enumerate(scores) if score == max(scores)]
+    positions = [position for position, score in enumerate(scores) if score == max(scores)]
     edge = len(remaining) // 4
-    if edge <= places[0] and places[-1] < len(remaining) - edge:
-        best = remaining[places[0]]
+    if edge <= positions[0] and positions[-1] < len(remaining) - edge:
+        best = remaining[positions[0]]
         words = (
             f"{best.words} has the best score and stands in the middle of {len(remaining)}, where a reader "
         )
@@ -244,13 +245,12 @@ def _is_scaled(passages: Iterable[Passage]) -> bool:
 
 
 def _best_first(remaining: list[Passage]) -> list[Passage]:
-    return (
-        sorted(remaining, key=_rank) if all(passage.score is not None for passage in remaining) else remaining
-    )
+    have_scores = all(passage.score is not None for passage in remaining)
+    return sorted(remaining, key=_rank) if have_scores else remaining
 
 
 def _rank(passage: Passage) -> tuple[float, int]:
-    """Lowest for the best; passages without a score come last."""
+    """Return the key of a passage to sort by, the best first; passages without a score come last."""
     return (float("inf") if passage.score is None else -passage.score, passage.index)
 
 

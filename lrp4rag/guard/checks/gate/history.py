@@ -1,5 +1,5 @@
-"""Which time a question asks for, where that is not the present: "as of 2022", "what was the limit in March
-2020?", "the previous version"."""
+"""The time that a question asks for, where that is not the present: "as of 2022", "what was the limit in
+March 2020?", "the previous version"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lrp4rag.claims.written import SMALL_NUMBERS
 from lrp4rag.guard.checks.gate.validity import Period, days, read_date
 
 _NEAR = 80
-"""Characters before and after a date that tell what it is the date of."""
+"""Characters before and after a date that tell its event."""
 
 _CLAUSE = r"(?:\A|[.?!,;:\n]\s?)"
 _VERB = (
@@ -104,16 +104,16 @@ _IN_THE_PAST = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The time that a question asks for, and the `words` that say so. Where they say no date, the period has
-    no start and ends now."""
+class RequestedTime:
+    """The time that a question asks for, and the `words` that say so. Without a date, the period has no start
+    and ends now."""
 
     period: Period
     words: str
 
 
-def asked_for(question: str, now: datetime, zone: tzinfo) -> Asked | None:
-    """None for the present. Days are those of `zone`."""
+def requested_time(question: str, now: datetime, zone: tzinfo) -> RequestedTime | None:
+    """Return the time that a question asks for; None for the present. Days are those of `zone`."""
     question = _MONTH.sub(lambda match: match[0].capitalize(), question)
     tense = _tense(question)
     dated = [*_dates(question, tense, zone), *_ago(question, tense, now.astimezone(zone).date(), zone)]
@@ -121,14 +121,14 @@ def asked_for(question: str, now: datetime, zone: tzinfo) -> Asked | None:
         periods = [period for period, _ in dated]
         if _NOW.search(question):
             periods.append(Period(now, now))
-        return Asked(_around(periods), " … ".join(words for _, words in dated[:2]))
+        return RequestedTime(_around(periods), " … ".join(words for _, words in dated[:2]))
     earlier = _earlier(question, tense)
-    return None if earlier is None else Asked(Period(None, now), earlier)
+    return None if earlier is None else RequestedTime(Period(None, now), earlier)
 
 
 def _tense(question: str) -> str:
-    """Of what is asked, not of what is told beside it: "I was hired in 2019. How many days do I get?". Empty
-    where nothing is asked with a verb: "leave policy 2021"."""
+    """Return the tense of the question itself, not of statements beside it: "I was hired in 2019. How many
+    days do I get?". Empty where the question has no verb: "leave policy 2021"."""
     tenses = {match.lastgroup for match in _MAIN_VERB.finditer(question)}
     return next((tense for tense in ("past", "modal", "present") if tense in tenses), "")
 
@@ -146,7 +146,7 @@ def _dates(question: str, tense: str, zone: tzinfo) -> Iterator[tuple[Period, st
 
 
 def _is_asked_for(value: Value, before: str, after: str, tense: str, question: str) -> bool:
-    """Say whether a date, with what is before and after it, is that of the rules that are asked for."""
+    """Say whether a date, by the text before and after it, is that of the rules that are asked for."""
     if _ONWARDS.search(before):
         return _CHANGE.search(question) is not None
     for pattern, tenses in _BEFORE_A_DATE:
@@ -174,7 +174,7 @@ def _period(value: Value, after: str, zone: tzinfo) -> Period | None:
 
 
 def _ago(question: str, tense: str, today: date, zone: tzinfo) -> Iterator[tuple[Period, str]]:
-    """ "last year", "two months ago": the whole year or month."""
+    """Yield "last year" and "two months ago" as the whole year or month."""
     for match in _AGO.finditer(question):
         after = question[match.end() : match.end() + _NEAR]
         if tense not in ("past", "") and not after.startswith(("'s", "\u2019s")):
@@ -200,7 +200,7 @@ def _count(written: str) -> int:
 
 
 def _around(periods: list[Period]) -> Period:
-    """Return the shortest that has them all in it."""
+    """Return the shortest period that has all of these in it."""
     starts = [period.start for period in periods if period.start is not None]
     ends = [period.end for period in periods if period.end is not None]
     return Period(

@@ -17,7 +17,7 @@ from lrp4rag.source import Source
 from lrp4rag.util.text import one_line
 
 _Document = tuple[str, str]
-"""How a document is known, and its name."""
+"""The kind of a document's name, and the name."""
 _Order = Callable[["Passage"], tuple[Version, datetime]]
 _LOWEST = Version("0")
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -25,7 +25,8 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """`documents`: names of the document that it is from, equal for all versions of that."""
+    """A passage with its dates and version read; `documents` are names of its document, equal for all
+    versions of it."""
 
     index: int
     source: Source
@@ -35,48 +36,45 @@ class Passage:
 
     @property
     def words(self) -> str:
-        """What a person calls it: "passage 2 (HR Policy, version 2.8)"."""
+        """Return the passage's name for a person: "passage 2 (HR Policy, version 2.8)"."""
         name = self.source.title or self.source.id or ""
         version = f"version {one_line(self.source.version, 20)}" if self.source.version else ""
-        label = ", ".join(part for part in (one_line(name, 40), version) if part)
+        label = ", ".join(text for text in (one_line(name, 40), version) if text)
         return f"passage {self.index + 1}" + (f" ({label})" if label else "")
 
     @property
     def score(self) -> float | None:
-        """None also for a score that is no finite number."""
+        """Return the score; None also for a score that is no finite number."""
         score = self.source.score
         return score if score is not None and math.isfinite(score) else None
 
     def replaces(self, other: Passage) -> bool:
         """Say whether it is newer, if both are of one document: by their versions, or where these are equal,
         missing or of two kinds, by the dates from which they are effective."""
-        edition, other_edition = self.edition, other.edition
-        if (
-            edition is not None
-            and other_edition is not None
-            and (edition.is_newer(other_edition) or other_edition.is_newer(edition))
-        ):
-            return edition.is_newer(other_edition)
+        edition, rival = self.edition, other.edition
+        if edition is not None and rival is not None and (edition.is_newer(rival) or rival.is_newer(edition)):
+            return edition.is_newer(rival)
         start, earlier = self.validity.period.start, other.validity.period.start
         return start is not None and earlier is not None and start > earlier
 
 
 def read_passage(index: int, source: Source, zone: tzinfo) -> Passage:
-    """Dates without a time zone are of `zone`."""
-    return Passage(
-        index, source, validity_of(source, zone), edition_of(source), frozenset(_documents(source))
-    )
+    """Read the dates and the version of a passage. Dates without a time zone are of `zone`."""
+    documents = frozenset(_documents(source))
+    return Passage(index, source, validity_of(source, zone), edition_of(source), documents)
 
 
 def successors(passages: Sequence[Passage], moment: datetime, inputs: CheckInput) -> dict[int, Passage]:
-    """By the index of a passage, another of the same document that has replaced it by a moment. A draft and a
-    passage with a date that cannot be read replace nothing. Raises `OverBudget`."""
+    """Return by the index of a passage the passage of the same document that has replaced it by a moment. A
+    draft and a passage with a date that cannot be read replace nothing. Raises `OverBudget`."""
     newest: defaultdict[_Document, dict[tuple[str, _Order], Passage]] = defaultdict(dict)
     for passage in passages:
         inputs.tick()
-        if passage.validity.period.has(moment) and not passage.validity.unreadable and not _is_draft(passage):
-            # What any of a scheme replaces, the last of them by version or by date does.
-            scheme = passage.edition.scheme if passage.edition is not None else ""
+        edition, validity = passage.edition, passage.validity
+        is_draft = edition is not None and edition.is_draft
+        if validity.period.has(moment) and not validity.unreadable and not is_draft:
+            # Whatever a passage of a scheme replaces, the last by version or by date replaces too.
+            scheme = edition.scheme if edition is not None else ""
             for name in passage.documents:
                 for order in (_by_version, _by_date):
                     last = newest[name].setdefault((scheme, order), passage)
@@ -110,15 +108,11 @@ def _by_version(passage: Passage) -> tuple[Version, datetime]:
     return number, passage.validity.period.start or _FIRST
 
 
-def _is_draft(passage: Passage) -> bool:
-    return passage.edition is not None and passage.edition.is_draft
-
-
 def _documents(source: Source) -> Iterable[_Document]:
     title = without_version(source.title or "", source.version)
     if title:
         yield "title", title
-    document = (source.id or "").partition("#")[0]  # what follows is a part of it
+    document = (source.id or "").partition("#")[0]  # the rest names a part of it
     if document.strip():
         yield "id", document.strip().casefold()
     # "doc-1" and "doc-2" are two documents where their titles are.

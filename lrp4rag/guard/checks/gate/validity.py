@@ -1,7 +1,7 @@
 """Dates as documents have them (ISO 8601), and the time in which a passage is valid.
 
-A date that is written names a period: a day, a month or a year. A passage becomes effective when that begins,
-and expires when it ends. A date with a time of the day is a moment: from then on, and until then.
+A date names a period: a day, a month or a year. A passage becomes effective when the period begins, and
+expires when it ends. A date with a time of the day is a moment: from then on, and until then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lrp4rag.source import Source
 
 _LONGEST = 40
 _NOTHING = frozenset(("", "..", "-", "none", "null", "nan", "nat", "n/a"))
-"""What is written where no date is known, in small letters."""
+"""Entries in the place of an unknown date, in small letters."""
 _NO_END = frozenset(("never", "unlimited"))
 _DAY = r"\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d-?[1-7]"
 _YEAR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
@@ -51,26 +51,26 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """When a passage is valid, as far as can be told, and the names of its fields that cannot be read."""
+    """The time in which a passage is valid, and the names of its fields that cannot be read."""
 
     period: Period
     unreadable: tuple[str, ...] = ()
 
 
 def validity_of(source: Source, zone: tzinfo) -> Validity:
-    """From its dates; those without a time zone are of `zone`."""
+    """Read the validity of a passage from its dates; those without a time zone are of `zone`."""
     effective, expires = (source.effective or "").strip(), (source.expires or "").strip()
     first = Period() if effective.lower() in _NOTHING else read_date(effective, zone)
     last = Period() if expires.lower() in _NOTHING | _NO_END else read_date(expires, zone)
     fields = (("effective", first), ("expires", last))
     return Validity(
         Period(first.start if first else None, last.end if last else None),
-        tuple(name for name, read in fields if read is None),
+        tuple(name for name, period in fields if period is None),
     )
 
 
 def read_date(text: str, zone: tzinfo) -> Period | None:
-    """What a date of ISO 8601 names: a year, month, week, day or moment; None where it is no such date."""
+    """Read a date of ISO 8601: a year, month, week, day or moment; None for anything else."""
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -83,7 +83,7 @@ def read_date(text: str, zone: tzinfo) -> Period | None:
 def zone_named(name: str) -> tzinfo:
     """Return the time zone with a name of the IANA. Raises `ValueError`."""
     if name == "UTC":
-        return UTC  # known without a database of time zones
+        return UTC  # needs no database of time zones
     try:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
@@ -109,7 +109,7 @@ def _read(text: str, zone: tzinfo) -> Period | None:
 
 
 def days(first: date, number: int, zone: tzinfo) -> Period:
-    """So many whole days, from `first` on."""
+    """Return a period of whole days, from `first` on."""
     start = datetime(first.year, first.month, first.day, tzinfo=zone)
     try:
         after = first + timedelta(days=number)
@@ -119,5 +119,6 @@ def days(first: date, number: int, zone: tzinfo) -> Period:
 
 
 def _midnight(year: int, month: int, zone: tzinfo, day: int = 1) -> datetime | None:
-    """None after the last day there is: documents that never expire do so on 9999-12-31."""
+    """Return the start of a day; None after the last day there is, as documents that never expire have
+    9999-12-31."""
     return datetime(year, month, day, tzinfo=zone) if year <= 9999 else None

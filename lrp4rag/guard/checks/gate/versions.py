@@ -1,4 +1,4 @@
-"""Versions as documents have them ("v2.8", "2024-05", "Rev. B", "2nd edition"), and which is newer."""
+"""Versions as documents have them ("v2.8", "2024-05", "Rev. B", "2nd edition"), and their order."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _MARKED = re.compile(
     rf"|(?:{_NTH})[ _-](?:edition|ed|revision)"
     r")(?![^\W_])"
 )
-_PART_OF_A_WORD = r"[^\W_]"
+_ALPHANUMERIC = r"[^\W_]"
 _FIRST_YEAR = 1900
 """A version that begins with at least this is a date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """A version that another can be newer than, if its `scheme` is the same: "number", "date" or "letter"."""
+    """A version, which can be compared with others of its `scheme`: "number", "date" or "letter"."""
 
     scheme: str
     number: Version
 
     @property
     def is_draft(self) -> bool:
-        """Whether it is marked as a draft, an alpha, a beta or a candidate of what is to come."""
+        """Say whether it is marked as a draft, an alpha, a beta or a release candidate."""
         return self.number.is_prerelease
 
     def is_newer(self, other: Edition) -> bool:
-        """False also where they cannot be compared: "Rev. B" and "3.1"."""
+        """Say whether it is newer; False also where they cannot be compared: "Rev. B" and "3.1"."""
         return self.scheme == other.scheme and self.number > other.number
 
 
 def edition_of(source: Source) -> Edition | None:
-    """Of its version, or else of one that is marked as such in its title or id."""
+    """Read a passage's version, or else a version that is marked as such in its title or id."""
     if source.version is not None and source.version.strip():
         return read_version(source.version)
     texts = (source.title or "", source.id or "")
@@ -54,13 +54,13 @@ def edition_of(source: Source) -> Edition | None:
 
 
 def named_versions(text: str) -> Iterator[Edition]:
-    """Return the versions that a text marks as such: "v2.8", "version 3", "Rev. B", "2nd edition"."""
+    """Iterate over the versions that a text marks as such: "v2.8", "version 3", "Rev. B", "2nd edition"."""
     editions = (read_version(_marked(match)) for match in _MARKED.finditer(text.casefold()))
     return (edition for edition in editions if edition is not None)
 
 
 def read_version(text: str) -> Edition | None:
-    """None for what is no version that can be ordered."""
+    """Read a version; None for a version that cannot be ordered."""
     text = " ".join(text[: 2 * _LONGEST].casefold().split())
     if len(text) > _LONGEST:
         return None
@@ -81,16 +81,16 @@ def without_version(text: str, version: str | None) -> str:
     """Return the words of a title or id in small letters, without its version."""
     text = _MARKED.sub(" ", text.casefold())
     if version is not None and read_version(version) is not None:
-        parts = re.findall(rf"{_PART_OF_A_WORD}+", _unmarked(version[:_LONGEST].casefold().strip()))
-        written = r"[\W_]".join(re.escape(part) for part in parts)
-        text = re.sub(rf"(?<!{_PART_OF_A_WORD})v?{written}(?!{_PART_OF_A_WORD})", " ", text)
-    return " ".join(re.findall(rf"{_PART_OF_A_WORD}+", text))
+        words = re.findall(rf"{_ALPHANUMERIC}+", _unmarked(version[:_LONGEST].casefold().strip()))
+        pattern = r"[\W_]".join(re.escape(word) for word in words)
+        text = re.sub(rf"(?<!{_ALPHANUMERIC})v?{pattern}(?!{_ALPHANUMERIC})", " ", text)
+    return " ".join(re.findall(rf"{_ALPHANUMERIC}+", text))
 
 
 def _unmarked(version: str) -> str:
-    """Without the mark that it begins with."""
-    marked = _MARKED.match(version)
-    return version if marked is None else _marked(marked) + version[marked.end() :]
+    """Remove the mark that a version begins with."""
+    match = _MARKED.match(version)
+    return version if match is None else _marked(match) + version[match.end() :]
 
 
 def _marked(match: re.Match[str]) -> str:

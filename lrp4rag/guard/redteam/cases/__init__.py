@@ -1,5 +1,4 @@
-"""`Case`: an answer, and what may be done with it; and the cases that come with the package, a file for each
-kind."""
+"""`Case`: an answer, and the actions that are right; and the cases of the package, a file for each kind."""
 
 from __future__ import annotations
 
@@ -76,16 +75,16 @@ class Case(BaseModel):
 
     @property
     def harmless(self) -> bool:
-        """True where the answer is right, so that it may be served as it is."""
+        """Say whether the answer is right, so that it may be served as it is."""
         return "serve" in self.expected
 
     @property
     def hash(self) -> str:
-        """Another one where anything of the case is."""
+        """Return a hash of everything in the case."""
         return json_hash(self.model_dump(mode="json"))[:16]
 
     def example(self) -> Example:
-        """Raises `InputError` for what no guardrail could judge."""
+        """Return the case as an example. Raises `InputError` for a case that no guardrail could judge."""
         sources = tuple(row.source for row in self.passages)
         return Example(
             self.question, [source.read for source in sources], self.response, sources=sources, id=self.id
@@ -93,8 +92,8 @@ class Case(BaseModel):
 
 
 def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[Case]:
-    """Return the cases of a JSONL file, of all files of the package without one; of some `kinds` only, where
-    any are named. Raises `InputError` naming file, line and field, and for a kind that there is not."""
+    """Return the cases of a JSONL file, by default of all files of the package; of some `kinds` only, if any.
+    Raises `InputError` with file, line and field, and for an unknown kind."""
     files = [path] if path is not None else [_FOLDER / f"{kind}.jsonl" for kind in KINDS]
     cases = [case for file in files for case in _read(file)]
     names = list(dict.fromkeys(case.kind for case in cases))

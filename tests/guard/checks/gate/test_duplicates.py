@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrp4rag.guard.checks.gate.duplicates import Seen, wording
+from lrp4rag.guard.checks.gate.duplicates import Wordings, wording
 
 FRUIT = ("apples", "pears", "plums", "cherries", "peaches", "quinces", "melons", "grapes")
 LONG = " ".join(f"the {fruit} in this shop come from the {fruit} farm" for fruit in FRUIT)
@@ -62,7 +62,7 @@ def test_any_text_is_like_itself_and_likeness_is_mutual(one: str, other: str) ->
 
 
 def test_the_first_that_is_like_it_is_found() -> None:
-    seen, ticks = Seen(), list[None]()
+    seen, ticks = Wordings(), list[None]()
     for text in ("a b c", LONG, f"{LONG} and so on", "a b c d"):
         seen.add(wording(text))
     assert seen.like(wording(f"{LONG} and so forth"), lambda: ticks.append(None)) == 1
@@ -72,7 +72,7 @@ def test_the_first_that_is_like_it_is_found() -> None:
 
 
 def test_passages_that_share_nothing_are_not_compared() -> None:
-    seen, ticks = Seen(), list[None]()
+    seen, ticks = Wordings(), list[None]()
     for number in range(2000):
         own = wording(" ".join(f"w{number}x{k}" for k in range(30)))
         assert seen.like(own, lambda: ticks.append(None)) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.guard.checks.gate.history import asked_for
+from lrp4rag.guard.checks.gate.history import requested_time
 
 NOW = datetime(2024, 7, 1, 12, tzinfo=UTC)
 QUESTIONS = [
@@ -21,7 +21,7 @@ NOW_IS_MEANT = [one["question"] for one in QUESTIONS if "from" not in one]
 
 @pytest.mark.parametrize(("question", "first"), ANOTHER_TIME)
 def test_a_question_asks_for_another_time(question: str, first: str | None) -> None:
-    asked = asked_for(question, NOW, UTC)
+    asked = requested_time(question, NOW, UTC)
     assert asked is not None
     start = asked.period.start
     assert (start and start.date().isoformat()) == first
@@ -30,17 +30,17 @@ def test_a_question_asks_for_another_time(question: str, first: str | None) -> N
 
 @pytest.mark.parametrize("question", NOW_IS_MEANT)
 def test_a_question_asks_for_the_present(question: str) -> None:
-    assert asked_for(question, NOW, UTC) is None
+    assert requested_time(question, NOW, UTC) is None
 
 
 def test_a_year_lasts_to_its_end() -> None:
-    asked = asked_for("What was the limit in 2022?", NOW, UTC)
+    asked = requested_time("What was the limit in 2022?", NOW, UTC)
     assert asked is not None
     assert asked.period.end == datetime(2023, 1, 1, tzinfo=UTC)
 
 
 def test_a_question_about_then_and_now_asks_for_both() -> None:
-    asked = asked_for("What was the limit in 2022, and what is it now?", NOW, UTC)
+    asked = requested_time("What was the limit in 2022, and what is it now?", NOW, UTC)
     assert asked is not None
     assert asked.period.start == datetime(2022, 1, 1, tzinfo=UTC)
     assert asked.period.end == NOW
@@ -48,11 +48,11 @@ def test_a_question_about_then_and_now_asks_for_both() -> None:
 
 def test_days_are_those_of_the_time_zone() -> None:
     zone = timezone(timedelta(hours=9))
-    asked = asked_for("What was the limit on 2022-03-05?", NOW, zone)
+    asked = requested_time("What was the limit on 2022-03-05?", NOW, zone)
     assert asked is not None
     assert asked.period.start == datetime(2022, 3, 4, 15, tzinfo=UTC)
     late = NOW.replace(hour=23)  # 2 July there
-    asked = asked_for("What was the limit yesterday?", late, zone)
+    asked = requested_time("What was the limit yesterday?", late, zone)
     assert asked is not None
     assert asked.period.start == datetime(2024, 7, 1, tzinfo=zone)
 
@@ -66,4 +66,4 @@ def test_days_are_those_of_the_time_zone() -> None:
 )
 @pytest.mark.parametrize("now", [NOW, datetime(9999, 12, 30, tzinfo=UTC)])
 def test_times_at_the_ends_of_the_calendar_raise_nothing(question: str, now: datetime) -> None:
-    asked_for(question, now, UTC)
+    requested_time(question, now, UTC)
