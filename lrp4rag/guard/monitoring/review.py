@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lrp4rag.guard.monitoring.windows import Answer, Period, answer_of, shown
 from lrp4rag.guard.second_opinion.sampling import Agreement, agreement, lot
-from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_said, passages_of
+from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_statements, passages_of
 from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line, safe_cell, visible
@@ -64,7 +64,7 @@ def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: in
 
     Answers that a reviewer has spoken on are left out. Raises `InputError` for a period without answers.
     """
-    statements = last_said(log.entries(period.start, kinds=SAYING))
+    statements = last_statements(log.entries(period.start, kinds=SAYING))
     opinions = {
         str(entry.record.get("of")): entry.record for entry in log.entries(period.start, kinds=(OPINION,))
     }
