@@ -543,7 +543,7 @@ def entailment(data: str, out: Path, device: str | None) -> None:
     from lrp4rag.data import load_examples
     from lrp4rag.util.files import folder_written_whole
 
-    check_folder(out, whole=True)
+    check_folder(out, replace=True)
     if out.exists() and any(out.iterdir()):
         raise InputError("the model needs a new or empty folder", path=out)
     examples = [example for example in load_examples(data) if example.labels is not None]

@@ -76,7 +76,7 @@ def _arrays(folder: Path, card: Card) -> dict[str, NDArray[Any]]:
 
 def check_target(folder: Path) -> None:
     """Raise `InputError` unless a detector can be written to `folder`: new, empty, or a detector's own."""
-    check_folder(folder, whole=True)
+    check_folder(folder, replace=True)
     if not folder.is_dir() or not (names := {path.name for path in folder.iterdir()}):
         return
     is_detector = names <= {CARD, ESTIMATOR, FORMER} and all((folder / name).is_file() for name in names)

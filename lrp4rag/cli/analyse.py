@@ -132,14 +132,14 @@ def analyse(
     if engine.several:
         if files.paths or choice.estimates:
             engine.require_one_process("--html, --png and --prevalence estimate are")
-        source.require_one()
-        flagged, code = _shared(source, choice, engine, reader, policy_path, max_new_tokens, as_json)
+        source.require_complete()
+        flagged, code = _by_workers(source, choice, engine, reader, policy_path, max_new_tokens, as_json)
     else:
-        flagged, code = _here(source, choice, reader, policy_path, max_new_tokens, files, as_json)
+        flagged, code = _in_this_process(source, choice, reader, policy_path, max_new_tokens, files, as_json)
     ctx.exit(code or (HALLUCINATION if flagged and fail_on_hallucination else 0))
 
 
-def _here(
+def _in_this_process(
     source: Source,
     choice: DetectorChoice,
     reader: ReaderChoice,
@@ -148,7 +148,7 @@ def _here(
     files: Files,
     as_json: bool,
 ) -> tuple[bool, int]:
-    """Judge the examples here and print them. Returns whether one is flagged, and the exit code."""
+    """Judge the examples in this process and print them; return whether one is flagged, and the exit code."""
     from lrp4rag.util.garbage import uncollected
 
     with uncollected():
@@ -187,12 +187,12 @@ def _here(
         if len(examples) > 1:
             return _print_many(examples, following, as_json)
         verdict, decision = following()
-        _print_one(verdict, decision, as_json)
+        _print_verdict(verdict, decision, as_json)
         files.write(verdict, decision, detector.name)
         return bool(verdict.hallucinated), 0
 
 
-def _print_one(verdict: ExplainedVerdict, decision: Assessment | None, as_json: bool) -> None:
+def _print_verdict(verdict: ExplainedVerdict, decision: Assessment | None, as_json: bool) -> None:
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render
 
@@ -203,7 +203,7 @@ def _print_one(verdict: ExplainedVerdict, decision: Assessment | None, as_json: 
 
 
 class _Printer:
-    """A line per example, then a summary, of any number of them."""
+    """Prints a line per example, then a summary, of any number of them."""
 
     def __init__(self, as_json: bool) -> None:
         from lrp4rag.report.terminal import Tally
@@ -234,7 +234,7 @@ def _print_many(
     following: Callable[[], tuple[ExplainedVerdict, Assessment | None]],
     as_json: bool,
 ) -> tuple[bool, int]:
-    """All examples, in their order. Returns whether one is flagged, and the exit code."""
+    """Print all examples, in their order; return whether one is flagged, and the exit code."""
     from lrp4rag.report.record import record
     from lrp4rag.report.terminal import render_line
 
@@ -249,7 +249,7 @@ def _print_many(
     return printer.end(), code
 
 
-def _shared(
+def _by_workers(
     source: Source,
     choice: DetectorChoice,
     engine: EngineChoice,
@@ -258,8 +258,8 @@ def _shared(
     max_new_tokens: int,
     as_json: bool,
 ) -> tuple[bool, int]:
-    """Have workers judge the examples, and print them. Returns whether one is flagged, and the exit code. A
-    detector or a policy that cannot be loaded is refused here."""
+    """Let workers judge the examples, and print them; return whether one is flagged, and the exit code. A
+    detector or a policy that cannot be loaded is refused before they start."""
     from lrp4rag.guard.many import Failure, judge_many
     from lrp4rag.guard.policy import load_policy
 
@@ -269,7 +269,7 @@ def _shared(
     printer, code = _Printer(as_json), 0
     examples, options = source.read(), {"max_new_tokens": max_new_tokens}
     with engine.mapping(reader) as map_groups:
-        for example, row in judge_many(examples, load, partial(_shown, policy), map_groups, options):
+        for example, row in judge_many(examples, load, partial(_row, policy), map_groups, options):
             if isinstance(row, Failure):
                 tell("Error", f"example '{one_line(example.id, 100)}': {row.error}")
                 code = max(code, row.code)
@@ -278,7 +278,7 @@ def _shared(
     return printer.end(), code
 
 
-def _shown(policy: Policy | None, verdict: ExplainedVerdict) -> dict[str, Any]:
+def _row(policy: Policy | None, verdict: ExplainedVerdict) -> dict[str, Any]:
     """Return the record of a verdict and its line, in the process that judged."""
     from lrp4rag.guard.policy import assess
     from lrp4rag.report.record import record

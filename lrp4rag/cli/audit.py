@@ -167,7 +167,7 @@ def _write_labels(log: AuditLog, path: Path) -> int:
 
 
 def _checkpoint(text: str) -> Checkpoint:
-    """The checkpoint in a file, or given itself."""
+    """Return the checkpoint in a text, or in the file that the text names."""
     from lrp4rag.guard.audit import Checkpoint
     from lrp4rag.util.files import read_bytes
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Processes of this machine, or workers of a cluster."""
+    """Where work is done: by processes of this machine, or by workers of a cluster."""
 
     engine: str = "local"
     address: str | None = None
@@ -34,13 +34,13 @@ class EngineChoice:
 
     @property
     def several(self) -> bool:
-        """Whether work is shared."""
+        """True where work is shared."""
         return self.ray or (self.workers or 1) > 1
 
-    def require_one_process(self, what: str) -> None:
-        """Raise `InputError` where work is shared, for `what` cannot be."""
+    def require_one_process(self, options: str) -> None:
+        """Raise `InputError` where work is shared, for `options` that need one process."""
         if self.several:
-            raise InputError(f"{what} for one process")
+            raise InputError(f"{options} for one process")
 
     @contextmanager
     def joined(self, reader: ReaderChoice) -> Iterator[Workers]:
@@ -54,7 +54,7 @@ class EngineChoice:
 
     @contextmanager
     def mapping(self, reader: ReaderChoice) -> Iterator[MapGroups]:
-        """Yield what maps groups of responses over the workers."""
+        """Yield the function that maps groups of responses over the workers."""
         if not self.ray:
             from lrp4rag.util.processes import map_tasks
 

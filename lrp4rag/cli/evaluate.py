@@ -168,12 +168,12 @@ def evaluate(
     warn_of_failures(evaluation.failures)
     kinds = flagged_by_kind(examples, evaluation.results)
     measures = measures_of(evaluation.results, resamples=resamples)
-    made = made_with(evaluation, detector.card, choice.detector_name, policy, date)
-    record = evaluation_record(evaluation, detector.card, made, kinds, measures)
+    provenance = made_with(evaluation, detector.card, choice.detector_name, policy, date)
+    record = evaluation_record(evaluation, detector.card, provenance, kinds, measures)
     gate = None
     if saved is not None and baseline is not None:
         most = MAX_DROP if max_drop is None else max_drop
-        gate = compare(evaluation.results, saved, made, max_drop=most, gated=names, resamples=resamples)
+        gate = compare(evaluation.results, saved, provenance, max_drop=most, gated=names, resamples=resamples)
         record["gate"] = gate_record(gate, baseline.name)
     if as_json:
         say_json(record)
@@ -182,11 +182,11 @@ def evaluate(
     if gate is not None and baseline is not None:
         open_console(stderr=as_json).print(render_gate(gate, baseline.name))
     if out is not None:
-        _write(out, written(record), unfinished)
+        _write_results(out, written(record), unfinished)
     ctx.exit(WORSE if gate is not None and gate.failed else 0)
 
 
-def _write(out: Path, text: str, unfinished: Unfinished | None) -> None:
+def _write_results(out: Path, text: str, unfinished: Unfinished | None) -> None:
     write_atomically(out, text)
     say(f"wrote {out}", err=True)
     if unfinished is not None:
@@ -194,7 +194,7 @@ def _write(out: Path, text: str, unfinished: Unfinished | None) -> None:
 
 
 def _opened(choice: DetectorChoice, reader: ReaderChoice) -> tuple[DetectorChoice, Model]:
-    """Load the detector that judges beside the reader, and say where that is not the one asked for."""
+    """Load the detector that judges beside the reader, and say where it is another than the chosen one."""
     beside = choice.beside(reader)
     detector = beside.open(reader.device)
     if detector is None:

@@ -14,9 +14,9 @@ from lrp4rag.cli.engine import EngineChoice, engine_options
 from lrp4rag.cli.inputs import load_data
 from lrp4rag.cli.options import (
     CONFIG,
+    FOLDER_OR_URL,
     GENERATOR,
     LIMIT,
-    PLACE,
     STORE_HELP,
     ReaderChoice,
     hidden,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @command()
 @click.argument("data", metavar="DATA")
-@click.option("--store", required=True, type=PLACE, help=STORE_HELP)
+@click.option("--store", required=True, type=FOLDER_OR_URL, help=STORE_HELP)
 @click.option(
     "--parts",
     default="relevance,segments,prompt",

@@ -140,7 +140,7 @@ def generate(
 
 
 def _judged(source: Source, choice: ReaderChoice, name: str, max_new_tokens: int, as_json: bool) -> int:
-    """The exit code of answers whose sentences are judged."""
+    """Write and judge an answer to each example, sentence by sentence; return the exit code."""
     from lrp4rag.classifiers.model import Model
     from lrp4rag.judge import Detector
     from lrp4rag.report.generation import PiecePrinter, record_piece

@@ -56,7 +56,7 @@ class CommandGroup(click.Group):
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command; None where there is none of that name."""
+        """Import the command of a name; return None where there is none."""
         if (lazy := {**self.former, **self.lazy}.get(cmd_name)) is None:
             return None
         command: click.Command = getattr(import_module(lazy.module or f"lrp4rag.cli.{cmd_name}"), cmd_name)
@@ -109,8 +109,8 @@ class CommandGroup(click.Group):
     def _missing_extra(self, ctx: click.Context, error: Exception) -> str | None:
         """Return the extra to install, where the command failed for a library of it."""
         command = {**self.former, **self.lazy}.get(ctx.invoked_subcommand or "")
-        ours = isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("lrp4rag")
-        return command.extra if command and isinstance(error, ImportError) and not ours else None
+        is_own_module = isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("lrp4rag")
+        return command.extra if command and isinstance(error, ImportError) and not is_own_module else None
 
 
 def prepare_output() -> None:

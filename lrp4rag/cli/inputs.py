@@ -29,8 +29,8 @@ class Source:
     id_: str | None = None
     template: Path | None = None
 
-    def require_one(self) -> None:
-        """Raise `InputError` for DATA and parts at once, or neither."""
+    def require_complete(self) -> None:
+        """Raise `InputError` unless there is DATA, or else question and passages."""
         in_parts = self.question is not None or bool(self.passages) or self.response is not None
         if self.data is not None and in_parts:
             raise InputError("give DATA or --question, --passage and --response, not both")
@@ -42,7 +42,7 @@ class Source:
         from lrp4rag.data import load_examples, read_text, select
         from lrp4rag.example import Example
 
-        self.require_one()
+        self.require_complete()
         template = read_text(self.template) if self.template else None
         if self.data is not None:
             examples = load_examples(self.data, template=template)
@@ -65,7 +65,7 @@ class Source:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are read, none of which may be an output too."""
+        """The files that are read: none of them may be an output too."""
         named = [path for passage in self.passages if (path := _file_of(passage)) is not None]
         return [*named, *([self.template] if self.template else []), *data_files(self.data)]
 
@@ -138,7 +138,8 @@ def load_data(data: str, generators: Sequence[str], limit: int | None = None) ->
 
 
 def work_through(examples: Sequence[Example], work: Callable[[Example], None]) -> int:
-    """Do the work of each example; of many, one that fails is reported and skipped. Returns the exit code."""
+    """Do the work of each example, and return the exit code; one of many that fails is reported and
+    skipped."""
     if len(examples) == 1:
         work(examples[0])
         return 0

@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, and what becomes of them."""
+"""Options that several commands share, each declared once, and the choices that they make."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def together(*options: Decorator) -> Decorator:
 
 
 def hidden(*options: Decorator) -> Decorator:
-    """Hide options from all help: former spellings, and what few need."""
+    """Hide options from all help: former spellings, and options that few need."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         declared = len(getattr(function, "__click_params__", ()))
@@ -130,12 +130,12 @@ def gathered(kind: type, name: str, *options: Decorator) -> Decorator:
 
 
 def _refuse_dash(value: Any) -> None:
-    """Elsewhere "-" is a stream, and nobody looks for a file of that name."""
+    """Refuse "-", which elsewhere is a stream: nobody looks for a file of that name."""
     if value == "-":
         raise click.BadParameter("'-' is no file or folder here; for one of that name, give ./-")
 
 
-class Here(click.Path):
+class LocalPath(click.Path):
     """A file or folder of this machine. Without this, a URL would be taken for a folder's name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -145,7 +145,7 @@ class Here(click.Path):
         return super().convert(value, param, ctx)
 
 
-PATH = Here(path_type=Path)
+PATH = LocalPath(path_type=Path)
 file_option = partial(click.option, metavar="FILE", type=PATH)
 repeatable = partial(click.option, multiple=True)
 
@@ -167,8 +167,8 @@ NO_POLICY = Path("none")
 
 
 def policy_option(more: str = "") -> Decorator:
-    """`--policy`: a file, which the command loads once its other input is there: policies know the detector,
-    and importing that takes seconds."""
+    """Declare `--policy`, a file. The command loads it once its other input is there: policies import the
+    detector, which takes seconds."""
     help = f"YAML file of the policy{more}.  [default: the built-in one]"
     return click.option("--policy", "policy_path", type=PATH, metavar="FILE", help=help)
 
@@ -198,7 +198,7 @@ GENERATOR = repeatable("--generator", help="Use only responses of this generator
 STORE_HELP = "Folder that keeps what is extracted, so that nothing is computed twice."
 
 
-class Place(click.ParamType):  # type: ignore[type-arg]
+class FolderOrURL(click.ParamType):  # type: ignore[type-arg]
     """A folder here, or behind a URL of fsspec such as s3://bucket/store."""
 
     name = "FOLDER|URL"
@@ -208,7 +208,7 @@ class Place(click.ParamType):  # type: ignore[type-arg]
         return place_at(value)
 
 
-PLACE = Place()
+FOLDER_OR_URL = FolderOrURL()
 
 
 @dataclass(frozen=True)
@@ -225,18 +225,18 @@ class ReaderChoice:
 
     @property
     def rules(self) -> str:
-        """The composite, where no detector names one."""
+        """The composite to use where no detector names one."""
         return self.composite or "attnlrp"
 
     def open(self, detector: Model | None = None, *, worker: int = 0) -> Reader:
-        """Load the reader, with the detector's chat framing unless the options name one; none for a detector
-        that needs none and where none is named. The reader of a further `worker` is on the next GPU, where
-        there are several and none is named."""
+        """Load the reader, with the detector's chat framing unless the options name one. A detector that
+        needs no reader gets none unless one is named. The reader of a further `worker` is on the next GPU,
+        where there are several and no device is named."""
         from lrp4rag.reader import load_reader
 
         name, dtype, framing = self.reader_name, self.dtype, self.chat_template
         if detector is None:
-            self.require_one()
+            self.require_reader()
         else:
             name = NONE if detector.texts and name in (NONE, DEFAULT_READER) else name
             dtype = detector.dtype(dtype)
@@ -246,8 +246,8 @@ class ReaderChoice:
             name, device=device, dtype=dtype, chat_template=framing, max_memory=self.max_memory
         )
 
-    def require_one(self) -> None:
-        """Raise `InputError` where none is chosen."""
+    def require_reader(self) -> None:
+        """Raise `InputError` where no reader is chosen."""
         if self.reader_name == NONE:
             raise InputError("this needs a reader; 'none' is for judging by texts alone", field="reader")
 
@@ -317,19 +317,19 @@ def reader_options(
     return gathered(ReaderChoice, "reader", *_model("The model that replays the response"), *more)
 
 
-def model_options(what: str = "The model") -> list[Decorator]:
+def model_options(description: str = "The model") -> list[Decorator]:
     """Return the options of a model alone, for a `ReaderChoice`."""
-    return [*_model(what), hidden(_dtype("float32"))]
+    return [*_model(description), hidden(_dtype("float32"))]
 
 
-def _model(what: str) -> list[Decorator]:
+def _model(description: str) -> list[Decorator]:
     return [
         click.option(
             "--reader",
             "reader_name",
             default=DEFAULT_READER,
             metavar="MODEL",
-            help=f"{what}: the default, a hub id, a folder or a .gguf file.",
+            help=f"{description}: the default, a hub id, a folder or a .gguf file.",
         ),
         click.option(
             "--device",
@@ -351,7 +351,7 @@ class DetectorChoice:
 
     @property
     def estimates(self) -> bool:
-        """Whether the prevalence is estimated from the responses."""
+        """True where the prevalence is estimated from the responses."""
         return self.prevalence == ESTIMATE
 
     def beside(self, reader: ReaderChoice) -> DetectorChoice:
@@ -375,14 +375,14 @@ class DetectorChoice:
             raise InputError("--operating-point and --false-positive-rate both set the threshold; give one")
         wanted = self.false_positive_rate if self.operating_point is None else self.operating_point
         if self.detector_name == "none":
-            given = {
+            options = {
                 "an operating point": wanted,
                 "a prevalence": self.prevalence,
                 "a comparer": self.comparer,
             }
-            for what, value in given.items():
+            for name, value in options.items():
                 if value is not None:
-                    raise InputError(f"{what} needs a detector")
+                    raise InputError(f"{name} needs a detector")
             return None
         from lrp4rag.classifiers import Model
 
@@ -394,17 +394,17 @@ class DetectorChoice:
         return detector
 
 
-def _detector(others: str = "") -> Decorator:
-    help = f"A trained detector{others}."
+def _detector(more: str = "") -> Decorator:
+    help = f"A trained detector{more}."
     return click.option("--detector", "detector_name", default=BUNDLED, metavar="FOLDER", help=help)
 
 
-def detector_options(others: str = "") -> Decorator:
-    """Declare a detector's options, as a `DetectorChoice` named `choice`; `others` extends the help."""
+def detector_options(more: str = "") -> Decorator:
+    """Declare a detector's options, as a `DetectorChoice` named `choice`; `more` extends the help."""
     return gathered(
         DetectorChoice,
         "choice",
-        _detector(others),
+        _detector(more),
         advanced(
             "--operating-point",
             type=OperatingPoint(),
@@ -435,8 +435,8 @@ def detector_options(others: str = "") -> Decorator:
 
 
 def open_detector(choice: DetectorChoice, reader: ReaderChoice, *, worker: int = 0) -> Detector:
-    """Load a detector with its reader, or the one that judges beside another reader. That of a further
-    `worker` is on the next GPU, as for `ReaderChoice.open`."""
+    """Load a detector with its reader, or the detector that judges beside another reader. The reader of a
+    further `worker` is on the next GPU, as for `ReaderChoice.open`."""
     from lrp4rag.judge import Detector
 
     choice = choice.beside(reader)

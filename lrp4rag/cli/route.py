@@ -17,7 +17,7 @@ from lrp4rag.util.terminal import open_console, say, say_json
 @command()
 @example_options(response="The response.", more=False)
 @policy_option()
-@click.option("--simulate", "other_path", type=PATH, help="Another policy, to see what it would change.")
+@click.option("--simulate", "simulated_path", type=PATH, help="Another policy, to see what it would change.")
 @judge_options(
     click.option("--device", help="cpu, cuda, …  [default: cuda where there is one]"),
     click.option(
@@ -32,7 +32,7 @@ def route(
     ctx: click.Context,
     source: Source,
     policy_path: Path | None,
-    other_path: Path | None,
+    simulated_path: Path | None,
     choice: JudgeChoice,
     as_json: bool,
 ) -> None:
@@ -52,8 +52,8 @@ def route(
 
     chosen = load_policy(policy_path)
     policies = {chosen.name: chosen}
-    if other_path is not None:
-        simulated = load_policy(other_path)
+    if simulated_path is not None:
+        simulated = load_policy(simulated_path)
         policies[simulated.name if simulated.name not in policies else f"{simulated.name} (simulated)"] = (
             simulated
         )
@@ -93,7 +93,7 @@ def route(
         summary = open_console(stderr=True) if as_json else console
         summary.print()
         summary.print(outcome_table(simulation.rows))
-        if other_path is not None:
+        if simulated_path is not None:
             summary.print(f"{simulation.changed} of {len(examples)} decisions change")
         if as_json:
             say_json({"outcomes": {name: outcome_record(rows) for name, rows in simulation.rows.items()}})

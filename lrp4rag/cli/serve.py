@@ -50,7 +50,7 @@ def serve(
     new_token: str | None,
     demo: bool,
     ray: bool,
-    **given: str | int | Path | None,
+    **options: str | int | Path | None,
 ) -> None:
     """Stand between an application and its model: each sentence of an answer is judged before it is let out.
 
@@ -81,7 +81,7 @@ def serve(
         say(f"token, for the client: {token}")
         say(f"for the settings:\ntokens:\n  {new_token}: {hash}")
         return
-    settings = Settings.load(config, demo=demo or None, **given)
+    settings = Settings.load(config, demo=demo or None, **options)
     if check:
         from lrp4rag.guard.service.checks import check as run_checks
 
@@ -114,12 +114,13 @@ def serve(
 
 
 def _banner(settings: Settings, port: int, token: str | None, share: str | None = None) -> list[str]:
-    """What to type next."""
+    """Return lines that say what to type next."""
+    from sqlalchemy.engine import make_url
+
+    audit = make_url(settings.audit).render_as_string(hide_password=True)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{port}"
-    lines = [
-        f"{url}  (open it in a browser; routes: {url}/docs; audit log: {_without_password(settings.audit)})"
-    ]
+    lines = [f"{url}  (open it in a browser; routes: {url}/docs; audit log: {audit})"]
     if share is not None:
         lines.append(share)
     if token is not None:
@@ -133,15 +134,9 @@ def _banner(settings: Settings, port: int, token: str | None, share: str | None 
 
     lines += ["try:", curl("/v1/judge", {"question": QUESTION, "passages": [PASSAGE], "response": RESPONSE})]
     if settings.demo or settings.upstream is not None:
-        asked = [{"role": "user", "content": QUESTION}]
-        chat = {"model": "any", "stream": True, "messages": asked, "lrp4rag": {"passages": [PASSAGE]}}
+        messages = [{"role": "user", "content": QUESTION}]
+        chat = {"model": "any", "stream": True, "messages": messages, "lrp4rag": {"passages": [PASSAGE]}}
         lines.append(curl("/v1/chat/completions", chat))
     else:
         lines.append("no chat: give --upstream URL, or --demo to try one")
     return lines
-
-
-def _without_password(url: str) -> str:
-    from sqlalchemy.engine import make_url
-
-    return make_url(url).render_as_string(hide_password=True)

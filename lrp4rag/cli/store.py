@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lrp4rag.cli.options import PATH, PLACE, check_written
+from lrp4rag.cli.options import FOLDER_OR_URL, PATH, check_written
 from lrp4rag.util.terminal import say
 from lrp4rag.util.text import without_secrets
 
@@ -17,7 +17,7 @@ def store() -> None:
 
 
 @store.command()
-@click.argument("folder", type=PLACE)
+@click.argument("folder", type=FOLDER_OR_URL)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def info(folder: Path, as_json: bool) -> None:
     """Show how the store in FOLDER was made, and how many responses it holds.
@@ -32,8 +32,8 @@ def info(folder: Path, as_json: bool) -> None:
 
 
 @store.command()
-@click.argument("folders", nargs=-1, required=True, type=PLACE)
-@click.option("--out", required=True, type=PLACE, help="Folder of the merged store.")
+@click.argument("folders", nargs=-1, required=True, type=FOLDER_OR_URL)
+@click.option("--out", required=True, type=FOLDER_OR_URL, help="Folder of the merged store.")
 def merge(folders: tuple[Path, ...], out: Path) -> None:
     """Copy stores of one reader and composite into one, such as those of several machines.
 

@@ -221,7 +221,7 @@ def train(
         check_written(scores)
     recipe = settings.recipe(data, store)
     if recipe.needs:
-        reader.require_one()
+        reader.require_reader()
     if store is None and recipe.needs:
         store = out.with_name(f"{out.name}-store")
         say(f"what is extracted is kept in {store}", err=True)

@@ -21,14 +21,14 @@ from lrp4rag.util.terminal import open_console, say_json
 from lrp4rag.util.text import one_line
 
 RESPONSES = ("auroc", "accuracy", "precision", "recall", "f1", "ece")
-"""Metrics that the page has of responses."""
+"""Metrics of responses on the page."""
 COLUMNS = {"auroc": "AUROC", "auprc": "AUPRC"} | METRICS
 COLUMNS |= {"accuracy": "acc.", "balanced_accuracy": "bal.acc", "precision": "prec."}
 """Short names: eight metrics with intervals must fit a terminal of 80 columns."""
 
 
 def print_card(card: Card, *, as_json: bool = False) -> None:
-    """Print a detector's card, whole as JSON or as tables."""
+    """Print a detector's card: all of it as JSON, or as tables."""
     if as_json:
         say_json(card.model_dump(mode="json"), indent=2)
     else:
@@ -40,13 +40,13 @@ def render_card(card: Card) -> RenderableType:
     facts = Table.grid(padding=(0, 2))
     for name, value in _facts(card).items():
         facts.add_row(Text(name, style="dim"), Text(value))
-    parts: list[RenderableType] = [facts]
+    blocks: list[RenderableType] = [facts]
     if card.evidence is not None:
         rows = {f"{card.classifier} (this)": card.evidence.metrics, **card.evidence.controls}
-        parts += [Text(), metrics_table("Responses", rows), Text()]
-        parts += [metrics_table("Tokens", {"suspect tokens": card.evidence.tokens}), Text()]
-        parts.append(Text(f"95 % intervals below each value. {card.evidence.protocol}.", style="dim"))
-    return Group(*parts)
+        blocks += [Text(), metrics_table("Responses", rows), Text()]
+        blocks += [metrics_table("Tokens", {"suspect tokens": card.evidence.tokens}), Text()]
+        blocks.append(Text(f"95 % intervals below each value. {card.evidence.protocol}.", style="dim"))
+    return Group(*blocks)
 
 
 def metrics_table(title: str, rows: dict[str, Metrics]) -> Table:
@@ -97,7 +97,7 @@ def _facts(card: Card) -> dict[str, str]:
 
 
 def model_card(card: Card, name: str) -> str:
-    """Return the card of the detector `name` as a page of Markdown: purpose, worth and failures."""
+    """Write the card of the detector `name` as a page of Markdown: purpose, worth and failures."""
     generators = {} if card.evidence is None else dict(card.evidence.generators)
     page: str = _template().render(
         card=card,

@@ -40,14 +40,14 @@ class Decision(Protocol):
     """What is done with an answer."""
 
     def record(self) -> dict[str, Any]:
-        """JSON values; passages count from 1."""
+        """Return the decision as JSON values; passages count from 1."""
         ...
 
     def words(self) -> DecisionWords: ...
 
 
 def decision_lines(decision: Decision, id: str = "") -> list[Text]:
-    """Lines for a terminal: action, reason and measures, findings, and what the reader is told."""
+    """Return lines for a terminal: action, reason and measures, findings, and the notice to the reader."""
     words = decision.words()
     line = Text().append(f"{words.action:<9}", style=ACTION_STYLES[words.action])
     line.append(f"{one_line(id, 40)}  " if id else "").append(words.reason, style="bold")

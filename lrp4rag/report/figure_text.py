@@ -59,19 +59,19 @@ def png_of(drawn: Figure, dpi: int) -> bytes:
 
 
 def _plain_ticks(axis: Axis, is_mathematics: Callable[[str], bool]) -> None:
-    """Ticks get their text from a formatter, each time that they are drawn."""
+    """Make the text of ticks plain; they get it from a formatter, each time that they are drawn."""
     from matplotlib.category import StrCategoryFormatter
     from matplotlib.ticker import FixedFormatter, FuncFormatter
 
     formatter = axis.get_major_formatter()
     if not isinstance(formatter, FixedFormatter | FuncFormatter | StrCategoryFormatter):
         return  # numbers
-    places: Any = axis.get_majorticklocs()
-    words = formatter.format_ticks(places)
-    for tick, word in zip(axis.get_major_ticks(len(places)), words, strict=True):
+    locations: Any = axis.get_majorticklocs()
+    words = formatter.format_ticks(locations)
+    for tick, word in zip(axis.get_major_ticks(len(locations)), words, strict=True):
         for tick_label in (tick.label1, tick.label2):
             tick_label.set_parse_math(is_mathematics(word))
-    axis.set_major_formatter(FuncFormatter(lambda value, place: _shown(str(formatter(value, place)))))
+    axis.set_major_formatter(FuncFormatter(lambda value, index: _shown(str(formatter(value, index)))))
 
 
 def _shown(text: str) -> str:

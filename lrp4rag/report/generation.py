@@ -28,7 +28,7 @@ from lrp4rag.util.text import one_line, visible
 STYLES = ("on color(214)", "on color(223)", "on color(254)", "on color(153)", "on color(75)")
 INK = "color(16)"
 BANDS = ((0.1, "on color(75)"), (0.25, "on color(153)"), (0.5, "on color(223)"), (1.01, "on color(214)"))
-"""Of a 256-colour terminal, from blue to orange: up to which probability."""
+"""Probabilities and the colours up to them, of a 256-colour terminal, from blue to orange."""
 LEGEND = ("under 10 %", "25 %", "50 %", "more")
 
 
@@ -103,8 +103,8 @@ def render_legend(console: Console) -> Text | None:
 def render_response(generation: Generation) -> Text:
     """Render the response in colour."""
     painter = Painter()
-    parts = [part for token in generation.tokens if (part := painter.paint(token)) is not None]
-    return Text.assemble(*parts, painter.rest(generation))
+    texts = [text for token in generation.tokens if (text := painter.paint(token)) is not None]
+    return Text.assemble(*texts, painter.rest(generation))
 
 
 def render_totals(generation: Generation, stopped: str = "stopped by its condition") -> RenderableType:
@@ -153,7 +153,7 @@ def record_generation(generation: Generation) -> dict[str, Any]:
         "prompt_tokens": len(relevance.encoded.prompt_ids),
         "response_tokens": len(relevance.encoded.response_ids),
         "dropped": relevance.encoded.dropped,
-        "seconds": {what: round(spent, 3) for what, spent in generation.seconds.items()},
+        "seconds": {stage: round(seconds, 3) for stage, seconds in generation.seconds.items()},
     }
 
 
@@ -203,7 +203,7 @@ class PiecePrinter:
 
 
 def record_piece(piece: JudgedPiece) -> dict[str, Any]:
-    """JSON values; passages count from 1."""
+    """Return a judged piece as JSON values; passages count from 1."""
     return {
         "start": piece.start,
         "end": piece.end,

@@ -14,7 +14,7 @@ from lrp4rag.report.numbers import signed
 from lrp4rag.report.page import (
     LEVELS,
     View,
-    contradicted_places,
+    contradiction_notes,
     cut,
     prompt_runs,
     response_runs,
@@ -57,7 +57,7 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Deci
     `decision` is what a policy does with the response. Encode the page as UTF-8."""
     encoded = analysis.encoded
     pieces = cut(encoded.prompt_offsets, len(encoded.text))
-    sentences = sentence_view(analysis, pieces)
+    sentences, notes = sentence_view(analysis, pieces), contradiction_notes(analysis)
     script, style = joined(STATIC_SCRIPTS), joined(STATIC_STYLES)
     page = html_template("web/static.html.j2").render(
         title=f"{verdict_words(analysis)} · {visible(analysis.example.id)}",
@@ -66,9 +66,9 @@ def html_page(analysis: Analysis, *, detector: str | None = None, decision: Deci
         summary=summary_of(analysis, decision=decision),
         facts=_facts(analysis, detector),
         encoded=encoded,
-        contradicted=bool(contradicted_places(analysis)),
+        contradicted=bool(notes),
         figures=figure_words(analysis),
-        prompt=prompt_runs(encoded, pieces, sentences, contradicted_places(analysis)),
+        prompt=prompt_runs(encoded, pieces, sentences, notes),
         response=response_runs(analysis),
         shaded=sentences.rows.size > 0,
         scale=f"{sentences.scale:.3g}",
@@ -92,17 +92,17 @@ def html_summary(analysis: Analysis) -> str:
 def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[str, Any]:
     """Return the values of the summary's template; `decision` is what a policy does with the response."""
     response = analysis.encoded.response
-    pieces, end = list[tuple[str, str]](), 0
+    texts, end = list[tuple[str, str]](), 0
     for span in sorted(analysis.spans, key=lambda span: span.start):
         words = "; ".join([span.kind, *contradiction_words(span)])
-        pieces += [(response[end : span.start], ""), (span.text, words)]
+        texts += [(response[end : span.start], ""), (span.text, words)]
         end = span.end
-    pieces.append((response[end:], ""))
+    texts.append((response[end:], ""))
     return {
         "headline": verdict_words(analysis),
         "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[analysis.hallucinated],
         "unlike": cautions(analysis),
-        "pieces": [piece for piece in pieces if piece[0]],
+        "texts": [(text, words) for text, words in texts if text],
         "contradicted": [line for span in analysis.spans for line in contradiction_words(span)],
         "further": [*map(difference_words, analysis.differences), *map(computed_words, analysis.computed)],
         "decision": None if decision is None else _decision(decision),
@@ -115,7 +115,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
     return {
         "action": words.action,
         "why": "; ".join(filter(None, (words.reason, words.measures))),
-        "told": visible(words.message),
+        "message": visible(words.message),
         "news": [(check, visible(finding)) for check, finding in words.findings],
         "unavailable": [visible(cause) for cause in words.unavailable],
     }
@@ -165,7 +165,7 @@ def _rows(analysis: Analysis, sentences: View) -> dict[str, Any]:
 
 
 def _bars(encoded: Encoded, view: View) -> list[dict[str, Any]]:
-    """Passages first, then the question and the template, as bars between 0 and 100."""
+    """Return bars between 0 and 100: passages first, then the question and the template."""
     if not view.bars.size:
         return []
     low, high = _bar_range(view)

@@ -28,17 +28,17 @@ def percent(value: float | None) -> str:
 
 
 def bracketed(low: float, high: float, digits: int = 2) -> str:
-    """[0.68, 0.75]"""
+    """Write an interval: "[0.68, 0.75]"."""
     return f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def abridged(low: float, high: float) -> str:
-    """.68-.75, for tables that have no room."""
+    """Write an interval where a table has no room: ".68-.75"."""
     return "-".join(f"{bound:.2f}".removeprefix("0") for bound in (low, high))
 
 
 def with_interval(interval: Interval | None, digits: int = 2) -> str:
-    """0.716 [0.68, 0.75], or with other digits of the bounds; without these where there are none."""
+    """Write a value with its bounds, of so many digits: "0.716 [0.68, 0.75]"; alone where it has none."""
     if interval is None or interval.value is None:
         return ""
     if interval.low is None or interval.high is None or interval.low == interval.high:
@@ -47,7 +47,7 @@ def with_interval(interval: Interval | None, digits: int = 2) -> str:
 
 
 def difference(interval: Interval | None) -> str:
-    """+0.021 [-0.004, +0.046]"""
+    """Write a difference with its bounds: "+0.021 [-0.004, +0.046]"; alone where it has none."""
     if interval is None or interval.value is None:
         return ""
     if interval.low is None or interval.high is None:
@@ -60,17 +60,17 @@ def p_value(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """+1.23, with 3 significant digits and a minus sign."""
+    """Write a number with its sign, a true minus, and 3 significant digits: "+1.23"."""
     return _minus(f"{value:+.3g}")
 
 
 def reading(value: float, *, percent: bool = False) -> str:
-    """2.58, or 26%."""
+    """Write a reading: "2.58", or "26%"."""
     return _minus(f"{value:.0%}" if percent else f"{value:.2f}")
 
 
 def reading_range(low: float, high: float, *, percent: bool = False) -> str:
-    """1.02–1.69; "to" stands between them where one is negative."""
+    """Write a range of readings: "1.02–1.69", with "to" between them where one is negative."""
     between = "\u2013" if min(low, high) >= 0 else " to "
     return f"{reading(low, percent=percent)}{between}{reading(high, percent=percent)}"
 

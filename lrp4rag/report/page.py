@@ -32,7 +32,7 @@ class Piece:
 
 
 def cut(offsets: Sequence[tuple[int, int]], length: int) -> list[Piece]:
-    """Pieces that cover `length` characters in order, tokens that overlap in one piece.
+    """Cut `length` characters into pieces in order, with tokens that overlap in one piece.
 
     Byte-level tokens share characters (an emoji is several tokens with the same offsets). Tokens
     without characters, such as a start-of-text token, are in no piece.
@@ -61,11 +61,11 @@ def _with_gaps(pieces: list[Piece], length: int) -> Iterable[Piece]:
 
 
 def sum_over(rows: NDArray[np.floating], pieces: Sequence[Piece]) -> NDArray[np.float64]:
-    """Sums of the columns of `rows` (k, tokens) over each piece's tokens, (k, pieces with tokens)."""
-    held = [piece for piece in pieces if piece.tokens]
-    columns = np.array([token for piece in held for token in piece.tokens], dtype=np.intp)
-    counts = np.array([len(piece.tokens) for piece in held], dtype=np.intp)
-    if not held:
+    """Sum the columns of `rows` (k, tokens) over each piece's tokens: (k, pieces with tokens)."""
+    filled = [piece for piece in pieces if piece.tokens]
+    columns = np.array([token for piece in filled for token in piece.tokens], dtype=np.intp)
+    counts = np.array([len(piece.tokens) for piece in filled], dtype=np.intp)
+    if not filled:
         return np.zeros((len(rows), 0))
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     result: NDArray[np.float64] = np.add.reduceat(np.asarray(rows, np.float64)[:, columns], starts, axis=1)
@@ -76,8 +76,8 @@ def sum_over(rows: NDArray[np.floating], pieces: Sequence[Piece]) -> NDArray[np.
 class View:
     """Per sentence: prompt pieces' relevance and segments' relevance.
 
-    `scale` is the relevance shaded most; `mean` and `mean_bars` are shown while nothing is chosen.
-    `rows` (sentences, pieces) or `bars` (sentences, segments) have no column where that was not attributed.
+    `scale` is the relevance shaded most; `mean` and `mean_bars` are shown while no sentence is chosen.
+    `rows` (sentences, pieces) or `bars` (sentences, segments) have no column where they were not computed.
     """
 
     rows: Rows
@@ -127,7 +127,8 @@ def level(value: float, scale: float) -> int:
 
 
 def rounded(values: Rows, scale: float | None = None) -> Any:
-    """Nested lists, rounded to keep the page small: 4 significant digits of `scale`, or of the largest."""
+    """Round values into nested lists, to keep the page small: 4 significant digits of `scale`, or of the
+    largest."""
     largest = float(np.abs(values).max()) if values.size else 0.0
     if not largest:
         return np.zeros(values.shape, dtype=int).tolist()
@@ -136,99 +137,103 @@ def rounded(values: Rows, scale: float | None = None) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Characters `start` to `end` of the prompt, which contradict the response, and a `note` on how."""
+class Note:
+    """A `text` on characters `start` to `end` of the prompt, which contradict the response."""
 
     start: int
     end: int
-    note: str
+    text: str
 
 
-def contradicted_places(analysis: Analysis) -> list[Place]:
-    """Return the characters of the prompt that contradict the response."""
-    places = []
-    for contradiction in (one for span in analysis.spans for one in span.contradictions):
+def contradiction_notes(analysis: Analysis) -> list[Note]:
+    """Return notes on the characters of the prompt that contradict the response."""
+    notes = []
+    for contradiction in (contradiction for span in analysis.spans for contradiction in span.contradictions):
         inside = contradiction.passage, contradiction.passage_start, contradiction.passage_end
         if analysis.excerpt is not None and not analysis.excerpt.reads(*inside[:2]):
             continue  # texts were compared whole
         start, end = inside[1:] if analysis.excerpt is None else analysis.excerpt.within(*inside)
         first, _ = analysis.encoded.spans[FIRST_PASSAGE + contradiction.passage]
-        note = f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"'
-        places.append(Place(first + start, first + end, note))
-    return places
+        text = f'The response has "{one_line(contradiction.text, VALUE_LENGTH)}"'
+        notes.append(Note(first + start, first + end, text))
+    return notes
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Shade:
     """Text with its step of shading; None where no token is.
 
-    The text is in `pieces`, each with a note where it contradicts the response. `kind` is "gone" for what
+    `texts` are its pieces, each with a note where it contradicts the response. `kind` is "gone" for text that
     truncation dropped, and "break" for line breaks after a passage, which ends its line anyway.
     """
 
-    pieces: tuple[tuple[str, str], ...]
+    texts: tuple[tuple[str, str], ...]
     level: int | None
     kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive parts of one segment: `kind` is template, question or passage."""
+    """Consecutive text of one segment: `kind` is template, question or passage."""
 
     kind: str
     name: str
-    parts: list[Part] = field(default_factory=list)
+    shades: list[Shade] = field(default_factory=list)
 
 
-def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View, places: Sequence[Place] = ()) -> list[Run]:
-    """Return the prompt's segments in the order of its text, with notes on the characters of `places`."""
+def prompt_runs(encoded: Encoded, pieces: list[Piece], view: View, notes: Sequence[Note] = ()) -> list[Run]:
+    """Return the prompt's segments in the order of its text, with the notes on its characters."""
     runs: list[Run] = []
-    shaded = iter(view.mean if view.mean.size else ())
+    relevance = iter(view.mean if view.mean.size else ())
     for piece in pieces:
         text = encoded.text[piece.start : piece.end]
-        noted = tuple(_noted(encoded.text, piece, places))
+        texts = tuple(_with_notes(encoded.text, piece, notes))
         if piece.tokens:
             name = encoded.segment_names[encoded.segments[piece.tokens[0]]]
-            value = next(shaded, None)
+            value = next(relevance, None)
             step = 0 if value is None else level(float(value), view.scale)
             breaks = not text.strip() and "\n" in text and _after_passage(runs, name)
-            part = Part(noted, step, "break" if breaks else "")
+            shade = Shade(texts, step, "break" if breaks else "")
         else:
             name = runs[-1].name if runs else encoded.segment_names[0]
-            part = Part(noted, None, "gone" if encoded.dropped and text.strip() else "")
+            shade = Shade(texts, None, "gone" if encoded.dropped and text.strip() else "")
         if not runs or runs[-1].name != name:
             runs.append(Run(name.split(" ", maxsplit=1)[0], name))
-        runs[-1].parts.append(part)
+        runs[-1].shades.append(shade)
     return runs
 
 
-def _noted(text: str, piece: Piece, places: Sequence[Place]) -> Iterable[tuple[str, str]]:
-    """Cut a piece where a place begins or ends; yield each part with its notes."""
-    edges = {edge for place in places for edge in (place.start, place.end) if piece.start < edge < piece.end}
+def _with_notes(text: str, piece: Piece, notes: Sequence[Note]) -> Iterable[tuple[str, str]]:
+    """Cut a piece where a note begins or ends; yield each text with its notes."""
+    edges = {edge for note in notes for edge in (note.start, note.end) if piece.start < edge < piece.end}
     for start, end in pairwise(sorted({piece.start, piece.end} | edges)):
-        notes = dict.fromkeys(place.note for place in places if place.start <= start < place.end)
-        yield text[start:end], "; ".join(notes)
+        words = dict.fromkeys(note.text for note in notes if note.start <= start < note.end)
+        yield text[start:end], "; ".join(words)
 
 
 def _after_passage(runs: list[Run], name: str) -> bool:
-    """Say whether only line breaks separate a part of segment `name` from a passage before it."""
+    """Say whether only line breaks separate text of segment `name` from a passage before it."""
     if not runs or runs[-1].name == name:
-        return len(runs) > 1 and runs[-2].kind == "passage" and all(p.kind == "break" for p in runs[-1].parts)
+        return (
+            len(runs) > 1
+            and runs[-2].kind == "passage"
+            and all(shade.kind == "break" for shade in runs[-1].shades)
+        )
     return runs[-1].kind == "passage"
 
 
 def response_runs(analysis: Analysis) -> list[tuple[int | None, list[tuple[bool, str]]]]:
-    """Return (sentence or None, its (suspect, text) parts), in the order of the response."""
+    """Return (sentence or None, its (suspect, text) pairs), in the order of the response."""
     response = analysis.encoded.response
     sentences = [(sentence.start, sentence.end) for sentence in analysis.sentences]
     spans = [(span.start, span.end) for span in analysis.spans]
     edges = {0, len(response), *(edge for pair in (*sentences, *spans) for edge in pair)}
-    parts = [
+    texts = [
         (_holding(sentences, start), (_holding(spans, start) is not None, response[start:end]))
         for start, end in pairwise(sorted(edge for edge in edges if 0 <= edge <= len(response)))
     ]
-    groups = groupby(parts, key=lambda part: part[0])
-    return [(sentence, [part for _, part in parts]) for sentence, parts in groups]
+    groups = groupby(texts, key=lambda text: text[0])
+    return [(sentence, [text for _, text in group]) for sentence, group in groups]
 
 
 def _holding(spans: list[tuple[int, int]], position: int) -> int | None:

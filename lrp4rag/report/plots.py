@@ -31,8 +31,8 @@ TICKS, MOST_SENTENCES = 40, 100
 def png(analysis: Analysis, path: Path) -> None:
     """Write the figure: relevance per response token, sentences by segment, sentences by prompt token.
 
-    The second needs `by_segment`, the third `sentence_rows`; what is lacking is left out. Raises `InputError`
-    where the path is something else than a file.
+    The second panel needs `by_segment`, the third `sentence_rows`; a panel without its data is left out.
+    Raises `InputError` where the path is something else than a file.
     """
     import seaborn as sns
 
@@ -66,7 +66,7 @@ def figure(analysis: Analysis) -> Figure:
 
 
 def _line(analysis: Analysis, ax: Axes) -> None:
-    """Smoothed R_response, with the threshold below which tokens of a suspect sentence are marked."""
+    """Draw smoothed R_response, with the threshold below which tokens of a suspect sentence are marked."""
     import seaborn as sns
 
     encoded = analysis.encoded
@@ -102,7 +102,7 @@ def _line(analysis: Analysis, ax: Axes) -> None:
 
 
 def _probabilities(analysis: Analysis, ax: Axes) -> None:
-    """Probability that each token is hallucinated, with the threshold from which tokens are marked."""
+    """Draw the probability that each token is hallucinated, with the threshold from which they are marked."""
     import seaborn as sns
 
     marks = analysis.marks
@@ -125,14 +125,14 @@ def _probabilities(analysis: Analysis, ax: Axes) -> None:
 
 
 def _segments(analysis: Analysis, ax: Axes) -> None:
-    """Sentences by segment, passages first."""
+    """Draw sentences by segment, passages first."""
     encoded, by_segment = analysis.encoded, analysis.by_segment
     assert by_segment is not None
     order = [*range(FIRST_PASSAGE, len(encoded.segment_names)), 1, 0]
     values = np.stack(
         [
-            by_segment[order][:, tokens_in(encoded.response_offsets, [(s.start, s.end)])].sum(1)
-            for s in analysis.sentences
+            by_segment[order][:, tokens_in(encoded.response_offsets, [(sentence.start, sentence.end)])].sum(1)
+            for sentence in analysis.sentences
         ]
     )
     names = [encoded.segment_names[k] for k in order]
@@ -146,7 +146,7 @@ def _segments(analysis: Analysis, ax: Axes) -> None:
 
 
 def _prompt(analysis: Analysis, ax: Axes) -> None:
-    """Sentences by prompt token, the segments bounded by lines."""
+    """Draw sentences by prompt token, the segments bounded by lines."""
     rows, encoded = analysis.sentence_rows, analysis.encoded
     assert rows is not None
     scale = float(np.quantile(np.abs(rows), 0.98)) or float(np.abs(rows).max())

@@ -19,25 +19,29 @@ def record(
 ) -> dict[str, Any]:
     """Return the verdict and its evidence as JSON values, with offsets into `response`.
 
-    `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where it
-    `abstained`, for what `unlike` tells, and where the response states nothing. A sentence's `status` is
-    one of `classifiers.verdict.STATUSES`, and its `probability` that of a response of which it is the most
-    suspect sentence, whose threshold is `threshold`. `prevalence` is
-    the part of hallucinated responses that probability and threshold are for, null where it is that of
-    training. A sentence's or span's `passage` counts from 1 and is null where it rests on none, or where
-    that was not computed; `nearest` is the sentence of the passages that has most of its words, and where
-    these `words` are. A span's `kind` is "contradicted" or "unsupported"; its `contradictions` have values of
-    the response, what a passage has in their place and where, by how many nats the reader prefers that
-    (`margin`), and what the passage speaks for it (`relevance`). Relevance is in logits, and null where it
-    was not computed. `differences` are what passages have against suspect sentences beside their values:
-    "left out", "answered" or "said of another" (`subject`). `reasons` are all these in words, and features
-    that moved the verdict, in log odds; `computed` are values that no passage has and that follow from
-    those of one, at its `parts`, by `kind` "computed" or "rounded"; `read` are the passages of a long
-    prompt of which sentences were read, null where all were read whole; `generator_shift` is what the known
-    generator adds to them. `decision` is what a policy does with the response, with what its checks found;
-    null without one. `comparer` is the published model that read the sentences (`name`, `revision`, and the
-    hash of its `weights`), null where the detector's own did. `calibrated` is false where texts alone were
-    compared, since no detector knows the reader.
+    * `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where the
+      detector `abstained`, for the reasons in `unlike`, and where the response states nothing.
+    * `prevalence`: the share of hallucinated responses that probability and threshold are for; null for that
+      of training.
+    * `sentences`: `status` is one of `classifiers.verdict.STATUSES`; `probability` is that of a response of
+      which this is the most suspect sentence, with the same `threshold`; `nearest` is the sentence of the
+      passages that has most of its words, and where these `words` are.
+    * `spans`: `kind` is "contradicted" or "unsupported"; `contradictions` have values of the response, what a
+      passage has in their place and where, by how many nats the reader prefers that (`margin`), and how much
+      the passage speaks for it (`relevance`).
+    * `passage` of a sentence or span counts from 1; null where it rests on none, or was not computed.
+    * Relevance is in logits, and null where it was not computed.
+    * `differences`: what passages have against suspect sentences beside their values: "left out", "answered"
+      or "said of another" (`subject`).
+    * `reasons`: all these in words, and features that moved the verdict, in log odds; `generator_shift` is
+      what the known generator adds to them.
+    * `computed`: values that no passage has and that follow from those of one passage, at its `parts`, by
+      `kind` "computed" or "rounded".
+    * `read`: the passages of a long prompt of which sentences were read; null where all were read whole.
+    * `decision`: what a policy does with the response, with the findings of its checks; null without one.
+    * `comparer`: the published model that read the sentences (`name`, `revision`, and the hash of its
+      `weights`); null where the detector's own did.
+    * `calibrated`: false where texts alone were compared, since no detector knows the reader.
     """
     encoded = analysis.encoded
     return {
@@ -78,12 +82,12 @@ def record(
         "read": passages_record(analysis.read),
         "generated": analysis.generated,
         "response": encoded.response,
-        "seconds": {what: _number(spent) for what, spent in analysis.seconds.items()},
+        "seconds": {stage: _number(seconds) for stage, seconds in analysis.seconds.items()},
     }
 
 
 def passages_record(passages: Sequence[int] | None) -> list[int] | None:
-    """Count passages from 1."""
+    """Return the numbers of passages, counted from 1; null for None."""
     return None if passages is None else [passage + 1 for passage in passages]
 
 
@@ -101,7 +105,7 @@ def _span(span: SuspectSpan) -> dict[str, Any]:
 
 
 def contradiction_record(contradiction: Contradiction) -> dict[str, Any]:
-    """JSON values; passages count from 1."""
+    """Return a contradiction as JSON values; passages count from 1."""
     return {
         "start": contradiction.start,
         "end": contradiction.end,
@@ -144,7 +148,7 @@ def _sentence(sentence: Sentence) -> dict[str, Any]:
 
 
 def nearest_record(nearest: Nearest | None) -> dict[str, Any] | None:
-    """JSON values; passages count from 1."""
+    """Return the nearest sentence as JSON values, null without one; passages count from 1."""
     if nearest is None:
         return None
     return {

@@ -26,7 +26,7 @@ VIEW_SCRIPTS = (
     "view.js",
     "banner.js",
 )
-"""In their order: each uses those before it."""
+"""Scripts in their order: each uses those before it."""
 STATIC_STYLES = (*VIEW_STYLES, "heatmap.css")
 STATIC_SCRIPTS = (*VIEW_SCRIPTS, "static.js", "heatmap.js")
 SERVER_STYLES = (*VIEW_STYLES, "server.css")
@@ -44,21 +44,21 @@ SERVER_SCRIPTS = (
 
 @cache
 def asset(name: str) -> str:
-    """Return the text of a file."""
+    """Return the text of a file of the pages."""
     return (WEB / name).read_text(encoding="utf-8")
 
 
 def joined(names: tuple[str, ...]) -> str:
-    """Join files."""
+    """Join the texts of files of the pages."""
     return "\n".join(map(asset, names))
 
 
-def content_policy(script: str, style: str, *others: str) -> str:
-    """Return a content-security policy under which only these sources run and load, and no script makes
-    markup of text."""
+def content_policy(script: str, style: str, *directives: str) -> str:
+    """Return a content-security policy with further directives, under which only these sources run and load,
+    and no script makes markup of text."""
     sources = f"default-src 'none'; script-src {script}; style-src {style}"
     rules = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types"
-    return "; ".join((sources, *others, rules))
+    return "; ".join((sources, *directives, rules))
 
 
 def hash_source(content: str) -> str:
@@ -67,7 +67,7 @@ def hash_source(content: str) -> str:
 
 
 class Markdown(str):
-    """Markdown that is meant to be some: it is not escaped again.
+    """Text that is Markdown already: it is not escaped again.
 
     Whatever is made of it (joined, cut, formatted) is a plain string, which is escaped: names of generators,
     readers, stores and files stand in our pages. What could start a tag, a link, an image, a code span, a
@@ -101,7 +101,7 @@ def text(value: object) -> Markdown:
     """Escape a value and put it on one line; `Markdown` stays."""
     if isinstance(value, Markdown):
         return value
-    line = _SPECIAL.sub(_escaped, _one_line(value).lstrip())
+    line = _SPECIAL.sub(_escaped, _single_line(value).lstrip())
     return Markdown(_AT_START.sub(r"\1\\\2", line))
 
 
@@ -110,7 +110,7 @@ def code(value: object, *, cell: bool = False) -> Markdown:
 
     In a `cell` of a table bars end it even there.
     """
-    line = _one_line(value)
+    line = _single_line(value)
     fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") or not line.strip() else ""
     if cell:
@@ -120,7 +120,7 @@ def code(value: object, *, cell: bool = False) -> Markdown:
 
 def code_line(value: object) -> Markdown:
     """Make a line of an indented block, where everything but a line break is literal."""
-    return Markdown(_one_line(value))
+    return Markdown(_single_line(value))
 
 
 def strong(value: object) -> Markdown:
@@ -133,7 +133,7 @@ def emphasised(value: object) -> Markdown:
     return Markdown(f"*{text(value).strip()}*")
 
 
-def _one_line(value: object) -> str:
+def _single_line(value: object) -> str:
     return re.sub("[ \n]+", " ", visible(str(value)))
 
 

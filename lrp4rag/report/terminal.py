@@ -35,31 +35,31 @@ BAR_WIDTH = 20
 def render(
     analysis: Analysis, *, prevalence: float | None = None, decision: Decision | None = None
 ) -> RenderableType:
-    """Verdict, response with suspect spans, sentences with what they rest on, what a policy does with it, and
-    where time went; and the `prevalence` that the probability is for, where one is given.
+    """Render verdict, response with suspect spans, sentences with what they rest on, what a policy does with
+    it, and where time went; and the `prevalence` that the probability is for, where one is given.
 
     Where the console has no colour, suspect spans stand between ⟦ and ⟧.
     """
-    parts: list[RenderableType] = [_Adaptive(lambda console, options: _headline(analysis, options))]
+    blocks: list[RenderableType] = [_Adaptive(lambda console, options: _headline(analysis, options))]
     if prevalence is not None:
-        parts.append(Text(_prevalence_words(prevalence), style="dim"))
-    parts += [Text(line, style="yellow") for line in cautions(analysis)]
-    parts += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
+        blocks.append(Text(_prevalence_words(prevalence), style="dim"))
+    blocks += [Text(line, style="yellow") for line in cautions(analysis)]
+    blocks += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
     if analysis.spans:
-        parts.append(_spans(analysis))
+        blocks.append(_spans(analysis))
         if figures := figure_words(analysis):
-            parts.append(Text(figures, style="dim"))
-        parts.append(Text(""))
+            blocks.append(Text(figures, style="dim"))
+        blocks.append(Text(""))
     if analysis.sentences:
-        parts.append(_sentences(analysis))
+        blocks.append(_sentences(analysis))
     if reasons := main_reasons(analysis, analysis.example.generator):
-        parts += _titled("main reasons", map(Text, reasons))
+        blocks += _titled("main reasons", map(Text, reasons))
     if decision is not None:
-        parts += _titled("what the policy does", decision_lines(decision))
-    parts.append(Text(""))
+        blocks += _titled("what the policy does", decision_lines(decision))
+    blocks.append(Text(""))
     lengths = token_words(analysis.encoded, analysis.excerpt)
-    parts.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
-    return Group(*parts)
+    blocks.append(Text(f"{lengths}; {time_words(analysis.seconds)}", style="dim"))
+    return Group(*blocks)
 
 
 def _titled(title: str, lines: Iterable[Text]) -> list[RenderableType]:

@@ -40,12 +40,12 @@ def unit_record(id_: str, relevance: UnitRelevance) -> dict[str, Any]:
 
 def render_units(id_: str, relevance: UnitRelevance) -> RenderableType:
     """Render a table of rows by columns; with many columns, the strongest of each row."""
-    what = f"{relevance.target} logit, {relevance.composite}"
+    settings = f"{relevance.target} logit, {relevance.composite}"
     if relevance.layer:
-        what += f", residual stream before layer {relevance.layer}"
-    head = Text.assemble((one_line(id_, 60), "bold"), f"  relevance in logits ({what})", style="default")
+        settings += f", residual stream before layer {relevance.layer}"
+    head = Text.assemble((one_line(id_, 60), "bold"), f"  relevance in logits ({settings})", style="default")
     wide = len(relevance.columns) > WIDE
-    return Group(head, _strongest(relevance) if wide else _whole(relevance))
+    return Group(head, _table_of_strongest(relevance) if wide else _full_table(relevance))
 
 
 def heatmap(relevance: UnitRelevance, path: Path) -> None:
@@ -84,7 +84,7 @@ def heatmap(relevance: UnitRelevance, path: Path) -> None:
         write_atomically(path, png_of(figure, DPI))
 
 
-def _whole(relevance: UnitRelevance) -> Table:
+def _full_table(relevance: UnitRelevance) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("response", overflow="fold")  # the numbers are never cut for it
     for unit in relevance.columns:
@@ -100,7 +100,7 @@ def _whole(relevance: UnitRelevance) -> Table:
     return table
 
 
-def _strongest(relevance: UnitRelevance) -> Table:
+def _table_of_strongest(relevance: UnitRelevance) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("response", overflow="ellipsis", no_wrap=True, max_width=LABEL)
     table.add_column("logit", justify="right")

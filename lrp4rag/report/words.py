@@ -59,9 +59,9 @@ REASONS = {
     "doubt of the sentence": "doubt that the passages support it: {} in log odds",
     "contradicted": "that they contradict it rather than support it: {} in log odds",
 }
-"""By feature, words for the mean over a sentence's tokens."""
+"""The words for the mean over a sentence's tokens, by feature."""
 VALUE_LENGTH = 60
-"""Characters that are shown of a value."""
+"""The most characters of a value that are shown."""
 TRAIN = "lrp4rag train --reader MODEL --out FOLDER"
 """The command that gives a reader a detector of its own."""
 _PERCENT = {
@@ -82,22 +82,27 @@ def verdict_words(verdict: Verdict) -> str:
         return f"Likely grounded, probability of hallucination {verdict.probability:.2f}"
     counts = Counter(sentence.status for sentence in verdict.sentences)
     stating = sum(counts[status] for status in STATING)
-    parts = [f"{counts[status]} {status}" for status in FLAGGED if counts[status]]
+    counted = [f"{counts[status]} {status}" for status in FLAGGED if counts[status]]
     words = f"Likely hallucinated, probability {verdict.probability:.2f}"
     sentences = f"{stating} sentence{'' if stating == 1 else 's'}"
-    return f"{words} (of {sentences} {', '.join(parts)})" if parts else words
+    return f"{words} (of {sentences} {', '.join(counted)})" if counted else words
 
 
 def reasons_of(verdict: Verdict) -> tuple[Reason, ...]:
     """Return the verdict's reasons with their words: contradicted values, other differences, computed values,
     then features."""
-    found = [("contradiction", one.start, _instead(one)) for one in verdict.contradictions]
-    found += [("difference", one.start, difference_words(one)) for one in verdict.differences]
-    found += [("computed", one.start, computed_words(one)) for one in verdict.computed]
+    findings = [
+        ("contradiction", contradiction.start, _instead(contradiction))
+        for contradiction in verdict.contradictions
+    ]
+    findings += [
+        ("difference", difference.start, difference_words(difference)) for difference in verdict.differences
+    ]
+    findings += [("computed", value.start, computed_words(value)) for value in verdict.computed]
     reasons = [
         Reason(kind, None, number, words=f"{_which(number, verdict)}: {words}")
         for number, sentence in enumerate(verdict.sentences)
-        for kind, start, words in found
+        for kind, start, words in findings
         if sentence.start <= start < sentence.end and (sentence.suspect or kind != "computed")
     ]
     features = (replace(reason, words=reason_words(reason, verdict)) for reason in verdict.reasons)
@@ -244,8 +249,8 @@ def time_words(seconds: dict[str, float]) -> str:
     """Word the times, in their order."""
     if not seconds:
         return "not measured"
-    parts = ", ".join(f"{visible(what)} {spent:.1f} s" for what, spent in seconds.items())
-    return f"{parts}; total {sum(seconds.values()):.1f} s"
+    times = ", ".join(f"{visible(stage)} {took:.1f} s" for stage, took in seconds.items())
+    return f"{times}; total {sum(seconds.values()):.1f} s"
 
 
 def token_words(encoded: Encoded, excerpt: Excerpt | None = None) -> str:
@@ -258,6 +263,6 @@ def token_words(encoded: Encoded, excerpt: Excerpt | None = None) -> str:
 
 def read_words(read: Sequence[int]) -> str:
     """Name the passages (counted from 0) of which sentences were read: "read of passages 3 and 14"."""
-    *others, last = [str(passage + 1) for passage in read]
-    numbers = f"{', '.join(others)} and {last}" if others else last
-    return f"read of passage{'s' if others else ''} {numbers}"
+    *first, last = [str(passage + 1) for passage in read]
+    numbers = f"{', '.join(first)} and {last}" if first else last
+    return f"read of passage{'s' if first else ''} {numbers}"

@@ -30,14 +30,15 @@ FORGOTTEN_AFTER = 7 * 24 * 3600.0
 """Seconds after which a half-written file counts as left behind where its process cannot be asked for: on
 another host, or of our own number."""
 
-_KEPT_NAMES = {
+_PROTECTED_NAMES = {
     *("manifest.json", "examples.jsonl", "failures.jsonl", "card.json", "config.json", "lrp4rag_files.json"),
     *("tokenizer.json", "tokenizer_config.json", "generation_config.json", "special_tokens_map.json"),
     *("added_tokens.json", "chat_template.json", "vocab.json", "merges.txt", "preprocessor_config.json"),
 }
-_KEPT_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
+_PROTECTED_ENDINGS = {".safetensors", ".skops", ".gguf", ".jinja", ".model"}
 
-_ours: set[str] = set()
+_partials: set[str] = set()
+"""Names of the files and folders that this process is writing."""
 
 
 def cache_dir() -> Path:
@@ -49,7 +50,7 @@ def cache_dir() -> Path:
 def place_at(path: str | Path) -> Path:
     """Return the path of a local folder or file, or of one behind a URL of fsspec. Raises `InputError` for a
     URL whose library is not installed."""
-    if not isinstance(path, str):  # also one that this function gave
+    if not isinstance(path, str):  # also a path that this function returned
         return path
     scheme, _, rest = path.partition("://")
     if not rest or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
@@ -59,8 +60,8 @@ def place_at(path: str | Path) -> Path:
     try:
         from upath import UPath
 
-        place = UPath(path)
-        _ = place.fs
+        remote = UPath(path)
+        _ = remote.fs
     except ImportError as error:
         raise InputError(
             f"{first_line(error)}: URLs need pip install 'lrp4rag[remote]', and the scheme's own library",
@@ -68,7 +69,7 @@ def place_at(path: str | Path) -> Path:
         ) from error
     except ValueError as error:
         raise InputError(f"cannot open this: {error}", path=path) from error
-    return cast(Path, place)
+    return cast(Path, remote)
 
 
 def is_local(path: str | Path) -> bool:
@@ -87,7 +88,7 @@ def absolute_name(name: str) -> str:
 
 
 def present(path: Path) -> bool:
-    """Say whether something has the name, even a link to nothing."""
+    """Say whether anything is at a path, even a link to nothing."""
     return os.path.lexists(path) if is_local(path) else path.exists()
 
 
@@ -155,7 +156,11 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         for source in inputs:
             if os.path.exists(source) and path.samefile(source):
                 raise InputError("this is read as input; name another file for the output", path=path)
-        if path.name in _KEPT_NAMES or path.suffix in _KEPT_ENDINGS or path.name.endswith(".index.json"):
+        if (
+            path.name in _PROTECTED_NAMES
+            or path.suffix in _PROTECTED_ENDINGS
+            or path.name.endswith(".index.json")
+        ):
             raise InputError("this file is part of a store, a detector or a model; name another", path=path)
         if not os.access(path, os.W_OK):
             raise InputError("this file is write-protected; name another", path=path)
@@ -167,16 +172,16 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     return path
 
 
-def check_folder(path: str | Path, *, whole: bool = False) -> Path:
-    """Return the path of a folder, or of one that can be made; raises `InputError` otherwise. With `whole`
-    the folder is replaced as one: it is not a link, and not the current folder."""
+def check_folder(path: str | Path, *, replace: bool = False) -> Path:
+    """Return the path of a folder, or of one that can be made. Raises `InputError` for anything else, and
+    for a link or the current folder where the caller will `replace` the folder."""
     path = place_at(path)
     if not is_local(path):
         _try_to_write(path)
         return path
-    if whole and path.is_symlink():
+    if replace and path.is_symlink():
         raise InputError("this is a link; name the folder itself", path=path)
-    if whole and path.exists() and path.samefile("."):
+    if replace and path.exists() and path.samefile("."):
         raise InputError("this is the folder that the command runs in; name another", path=path)
     if path.is_symlink() and not path.exists():
         raise InputError("this is a link to nothing; name a folder", path=path)
@@ -248,8 +253,8 @@ def folder_written_whole(folder: Path, *, replace: bool = False) -> Iterator[Pat
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete what killed processes of this program left half-written in a folder of its own, such as a
-    store."""
+    """Delete the half-written files that killed processes of this program left in a folder of its own, such
+    as a store."""
     for entry in os.scandir(folder) if is_local(folder) else ():
         regular = entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
         if regular and is_leftover(Path(entry.path)):
@@ -257,14 +262,14 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def is_leftover(path: Path) -> bool:
-    """Say whether a process of this program began to write this and is gone."""
-    named = _PARTIAL.fullmatch(path.name)
-    if named is None or path.name in _ours:
+    """Say whether a process of this program began to write a path and is gone."""
+    match = _PARTIAL.fullmatch(path.name)
+    if match is None or path.name in _partials:
         return False
     # In containers the number of a process comes again, even at the same time.
-    if named[1] != _host() or int(named[2]) == os.getpid():
+    if match[1] != _host() or int(match[2]) == os.getpid():
         return _forgotten(path)
-    return not _alive(int(named[2]))
+    return not _alive(int(match[2]))
 
 
 def _forgotten(path: Path) -> bool:
@@ -276,15 +281,15 @@ def _forgotten(path: Path) -> bool:
 
 @contextmanager
 def _partial(path: Path) -> Iterator[Path]:
-    """Yield a hidden path beside it to write to, and delete what is left there at the end. No name of a user
-    looks like it, and no two are the same."""
+    """Yield a hidden path beside a path to write to, and delete what is left there at the end. No name of a
+    user looks like it, and no two are the same."""
     partial = path.with_name(f".lrp4rag-{_host()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
-    _ours.add(partial.name)
+    _partials.add(partial.name)
     try:
         yield partial
     finally:
         _delete(partial)
-        _ours.discard(partial.name)
+        _partials.discard(partial.name)
 
 
 def _delete(path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause the garbage collector until the block ends, where it runs: while torch and transformers are
+    """Pause the garbage collector, if it runs, until the block ends: while torch and transformers are
     imported, it would look again and again at some million objects that all stay."""
     running = gc.isenabled()
     gc.disable()

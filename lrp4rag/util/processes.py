@@ -44,17 +44,17 @@ _failure: Exception | None = None
 
 
 def map_tasks(tasks: Sequence[T], create: Create[T, R], workers: int) -> Generator[tuple[int, R]]:
-    """Yield the number of each task with its result, as tasks are done; one worker works in this process, in
-    the order of the tasks.
+    """Yield the number of each task with its result, as tasks are done; a single worker works in this
+    process, in the order of the tasks.
 
     Further processes end at once when this ends early, also when it is killed. Raises what a worker raises,
-    and `LRP4RAGError` where one dies.
+    and `LRP4RAGError` where a worker dies.
     """
     workers = min(workers, len(tasks))
-    return _here(tasks, create()) if workers < 2 else _in_processes(tasks, create, workers)
+    return _in_this_process(tasks, create()) if workers < 2 else _in_processes(tasks, create, workers)
 
 
-def _here(tasks: Sequence[T], worker: Worker[T, R]) -> Generator[tuple[int, R]]:
+def _in_this_process(tasks: Sequence[T], worker: Worker[T, R]) -> Generator[tuple[int, R]]:
     try:
         for number, task in enumerate(tasks):
             yield number, worker.run(task)
@@ -67,10 +67,10 @@ def _in_processes(tasks: Sequence[T], create: Create[T, R], workers: int) -> Gen
     numbers = context.Queue()
     for k in range(workers):
         numbers.put(k)
-    theirs, ours = context.Pipe(duplex=False)
+    receiver, sender = context.Pipe(duplex=False)
     threads = max(1, (os.cpu_count() or 1) // workers)
     pool = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start, initargs=(numbers, theirs, create, threads)
+        workers, mp_context=context, initializer=_start, initargs=(numbers, receiver, create, threads)
     )
     try:
         futures = {pool.submit(_run, task): number for number, task in enumerate(tasks)}
@@ -81,12 +81,12 @@ def _in_processes(tasks: Sequence[T], create: Create[T, R], workers: int) -> Gen
             "a worker process died (did memory run out?); run it again, perhaps with fewer workers"
         ) from error
     except BaseException:  # an interrupt too must not wait for what workers have begun
-        ours.close()
+        sender.close()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        ours.close()
-        theirs.close()
+        sender.close()
+        receiver.close()
 
 
 def _start(
@@ -106,7 +106,7 @@ def _start(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread: what is small is shared better by processes than by threads."""
+    """Compute with one thread: small computations are shared better by processes than by threads."""
     import torch
 
     threads = torch.get_num_threads()
@@ -125,7 +125,7 @@ def _run(task: Any) -> Any:
 
 
 def _end_with(parent: Connection) -> None:
-    """End with a parent that was killed and cannot stop its workers: they watch its side of the pipe."""
+    """End this process when its parent is killed, which closes the parent's end of the pipe."""
 
     def watch() -> None:
         wait([parent])

@@ -16,15 +16,15 @@ QUIET = "LRP4RAG_QUIET"
 it for the processes that it starts, which import them before any code of ours runs."""
 
 
-# torchao's of its GPU kernels, bitsandbytes' of every cast, accelerate's of layers on disk.
+# torchao logs its GPU kernels, bitsandbytes every cast, accelerate layers on disk.
 _LOGGERS = ("torchao", "torch.utils._pytree", "bitsandbytes", "accelerate.big_modeling")
 _LOADING = threading.RLock()  # the settings are those of the process
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Leave out libraries' progress bars and advice until the block ends, in a program that is not ours. What
-    it set itself stays."""
+    """Silence libraries' progress bars and advice until the block ends, in a program that is not ours. The
+    program's own settings stay."""
     from transformers.utils import logging as transformers
 
     with _LOADING, warnings.catch_warnings(), ExitStack() as undo:
@@ -40,7 +40,7 @@ def quietly() -> Iterator[None]:
 
 
 def quiet_libraries() -> None:
-    """Leave out libraries' progress bars and advice, and print our own warnings in a line."""
+    """Silence libraries' progress bars and advice, and print our own warnings in a line."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

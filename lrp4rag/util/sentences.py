@@ -26,14 +26,14 @@ mr mrs ms mx messrs mme mmes mlle dr drs prof profs rev fr hr hrn sra srta dra l
 adm supt insp gov sen rep pres hon amb atty approx incl excl inkl exkl zzgl bzw ggf vgl cf vs viz e.g i.e eg
 z.b d.h u.a s.o ca c
 """)
-_PARTS_OF_NAMES = _words("st ste ft mt mts sr gen col")
+_BEFORE_NAMES = _words("st ste ft mt mts sr gen col")
 """Before a name, or the end of a sentence: "St. Ives", "on Main St. It is"."""
 _STREETS = _words("ave rd blvd ln hwy")
 _MAY_END = _words("""
 jr inc ltd co corp bros llc plc gmbh ag dept univ assn inst intl natl al etc usw pl sq bldg apt op ed eds
 trans est
 """)
-_MAY_END |= _PARTS_OF_NAMES | _STREETS | _DATES
+_MAY_END |= _BEFORE_NAMES | _STREETS | _DATES
 """The end of a sentence where a word follows that opens sentences."""
 _BEFORE_NUMBERS = _words("""
 max min avg est no nos nr num vol vols fig figs eq eqs p pp ch chap chs sec sect art arts par para abs tab
@@ -72,18 +72,18 @@ def goes_on(before: str, following: str) -> bool | None:
     if first.isdigit():
         return True if last in _BEFORE_NUMBERS or last.endswith((".-", ".\u2013")) else None
     if first.islower():
-        return _within(word, last, opener, measured=measured)
+        return _goes_on_before_small_letter(word, last, opener, measured=measured)
     if not first.isupper():
         return None
     if word.isdecimal():
         dated = len(word) < 3 and opener.rstrip(".") in _DATES
         ordinal = len(word) < 3 and len(words) > 1 and words[-2].lower() in _ORDINAL_BEFORE
         return True if dated or ordinal else None
-    return _before_capital(words, word, last, opener, measured=measured)
+    return _goes_on_before_capital(words, word, last, opener, measured=measured)
 
 
 def opens_sentences(word: str) -> bool:
-    """Say whether it is one that sentences begin with, and names seldom."""
+    """Say whether a word is one that sentences begin with, and names seldom."""
     return _opener(word) in _OPENERS
 
 
@@ -91,8 +91,8 @@ def _opener(word: str) -> str:
     return re.sub(r"[,;:'\u2019].*", "", word).lower()
 
 
-def _within(word: str, last: str, opener: str, *, measured: bool) -> bool | None:
-    """The same before a small letter: those who write without capitals open sentences with one."""
+def _goes_on_before_small_letter(word: str, last: str, opener: str, *, measured: bool) -> bool | None:
+    """Say whether a sentence goes on before a small letter, with which some writers open sentences."""
     if word.isdecimal():
         return True if len(word) < 3 and opener not in _OPENERS - {"and", "or"} else None
     short = last.isalpha() and len(last) < 6 and (measured or not set(last) & set("aeiouy"))
@@ -102,7 +102,9 @@ def _within(word: str, last: str, opener: str, *, measured: bool) -> bool | None
     return True if short or cased or _ACRONYM.fullmatch(word) or _ROMAN.fullmatch(word) else None
 
 
-def _before_capital(words: list[str], word: str, last: str, opener: str, *, measured: bool) -> bool | None:
+def _goes_on_before_capital(
+    words: list[str], word: str, last: str, opener: str, *, measured: bool
+) -> bool | None:
     opens = opener in _OPENERS
     if measured and _UNIT.fullmatch(word):
         return last in _HALF_OF_DAY and opener.rstrip(".") in _DATES
@@ -112,7 +114,7 @@ def _before_capital(words: list[str], word: str, last: str, opener: str, *, meas
         return False
     if _ACRONYM.fullmatch(word):
         return False if opens or (words[-2:-1] and words[-2].endswith(",")) else None
-    if last in _PARTS_OF_NAMES:
+    if last in _BEFORE_NAMES:
         return not opens
     return False if opens and last in _MAY_END else None
 
@@ -169,7 +171,7 @@ _CHINESE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text that can be judged and released.
+    """A stretch of the text that can be judged and released.
 
     `text` has all its white space, so that pieces joined are the text; `start`, `end` are its characters.
     """
@@ -195,7 +197,7 @@ class _Opener:
 
 
 def sentences_in(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the spans (start, end) of a text's sentences, without the white space around them."""
+    """Return the spans (start, end) of a text's sentences without the white space around them."""
     stream = SentenceStream()
     pieces = (*stream.feed(text), *stream.end())
     return tuple(piece.stripped for piece in pieces if piece.text.strip())
@@ -276,13 +278,13 @@ class SentenceStream:
         kind = line if undivided or text.strip() else "blank"
         return Piece(self._offset + start, self._offset + end, text, kind)
 
-    def _known(self, end: int) -> None:
-        """Waits where the next text can still change what is read up to `end`."""
+    def _require_beyond(self, end: int) -> None:
+        """Raise `_MoreNeeded` where the next text can still change what is read up to `end`."""
         if end >= len(self._buffer) and not self._ended:
             raise _MoreNeeded
 
     def _end_of(self, pattern: re.Pattern[str], at: int) -> int:
-        """Where a match at a place ends; the place itself without one."""
+        """Return the end of a match at a position; the position itself without a match."""
         match = pattern.match(self._buffer, at, self._limit)
         return match.end() if match else at
 
@@ -294,13 +296,13 @@ class SentenceStream:
         if self._fence:
             return "code"
         content = self._end_of(_INDENT, self._start)
-        self._known(content)
+        self._require_beyond(content)
         if self._buffer.startswith("|", content):
             return "table row"
         fence = self._end_of(_FENCE, content)
         if fence == content:
             return "sentence"
-        self._known(fence)
+        self._require_beyond(fence)
         # With more backticks behind, it is code within a line of prose.
         return "code" if fence - content > 2 and not self._buffer.startswith("`", fence) else "sentence"
 
@@ -312,7 +314,7 @@ class SentenceStream:
             self._fence = ""
 
     def _border(self, events: re.Pattern[str]) -> int:
-        """Where the piece ends."""
+        """Return the end of the piece."""
         limit = self._limit
         while True:
             if event := events.search(self._buffer, self._at, limit):
@@ -321,39 +323,39 @@ class SentenceStream:
                     return end
                 continue
             self._at = limit
-            self._known(limit)
+            self._require_beyond(limit)
             if not self._open:
                 return limit if limit == len(self._buffer) else self._cut(limit)
             self._read_again(limit)
 
     def _read_again(self, deaf: int) -> None:
-        """Reads the piece from its start, with nothing opening before `deaf`."""
+        """Read the piece from its start, with nothing opening before `deaf`."""
         self._deaf = deaf
         self._at = self._start
         self._open.clear()
 
     def _read(self, char: str) -> int | None:
-        """Where the piece ends, if it ends at this character; passes the character otherwise."""
+        """Return the end of the piece, if it ends at this character; pass the character otherwise."""
         if char in _MARKS or char in _STOPS:
             return self._read_marks()
         if char not in _BREAKS:
-            self._at = self._turn(self._open, self._at)
+            self._at = self._open_or_close(self._open, self._at)
             return None
         if self._open:
             self._read_again(self._at)
             return None
         end = self._at + 1
         if char == "\r":
-            self._known(end)
+            self._require_beyond(end)
             end += self._buffer.startswith("\n", end)
         return end
 
     def _read_marks(self) -> int | None:
         ending = _ENDING.match(self._buffer, self._at, self._limit)
         assert ending is not None
-        self._known(ending.end())
+        self._require_beyond(ending.end())
         if half := _HALF_A_SOURCE.match(self._buffer, ending.end(), self._limit):
-            self._known(half.end())
+            self._require_beyond(half.end())
         if ending.end() < len(self._buffer) and self._is_border(ending):
             return ending.end()
         self._at = ending.end("marks")
@@ -362,8 +364,8 @@ class SentenceStream:
     def _is_border(self, ending: re.Match[str]) -> bool:
         opened, at = self._open.copy(), ending.start("closers")
         while at < ending.end("closers"):
-            at = self._turn(opened, at)
-        # A bracket ends with its sentence only if it holds the whole of it.
+            at = self._open_or_close(opened, at)
+        # A bracket ends with its sentence only if it holds all of it.
         if opened or any(opener.within and opener.closing == _CLOSING for opener in self._open):
             return False
         begin = ending.start()
@@ -382,7 +384,8 @@ class SentenceStream:
         return following.isupper() and not ending["closers"] and self._is_border_without_space(ending)
 
     def _is_border_without_space(self, ending: re.Match[str]) -> bool:
-        """ "It is done.Next, restart it.", but "System.Out" and "https://a.org/b?C"."""
+        """Say whether a sentence ends: in "It is done.Next, restart it.", not in "System.Out" and
+        "https://a.org/b?C"."""
         before = self._buffer[max(self._start, ending.start() - _LONGEST_WORD) : ending.start()]
         if not _UNSPACED.search(before):
             return False
@@ -417,20 +420,20 @@ class SentenceStream:
         word = _WORD.match(self._buffer, at)
         assert word is not None
         if len(word[0]) < _LONGEST_WORD:
-            self._known(word.end())
+            self._require_beyond(word.end())
         return word[0]
 
     def _begins_with_capital(self) -> bool:
         letter = _LETTER.search(self._buffer, self._start, self._at)
         return letter is not None and letter[0].isupper()
 
-    def _turn(self, opened: list[_Opener], at: int) -> int:
-        """Opens or closes what the character at `at` opens or closes; returns where to read on."""
+    def _open_or_close(self, opened: list[_Opener], at: int) -> int:
+        """Open or close what the character at `at` opens or closes; return where to read on."""
         char = self._buffer[at]
         in_code = bool(opened) and opened[-1].closing.startswith("`")
         if char == "`":
             end = self._end_of(_TICKS, at)
-            self._known(end)
+            self._require_beyond(end)
             ticks = self._buffer[at:end]
             if in_code and opened[-1].closing == ticks:
                 opened.pop()
@@ -450,7 +453,7 @@ class SentenceStream:
         return at + 1
 
     def _within_word(self, at: int) -> bool:
-        self._known(at + 1)
+        self._require_beyond(at + 1)
         return self._buffer[at + 1 : at + 2].isalnum()
 
     def _opens(self, char: str, at: int) -> bool:
@@ -462,7 +465,7 @@ class SentenceStream:
         return not (char in "([" and before in ":;")  # no smiley
 
     def _cut(self, limit: int) -> int:
-        """Where to cut a piece that does not end: behind white space or a comma, if there is any."""
+        """Return where to cut a piece that does not end: behind white space or a comma, if there is any."""
         soft = _SOFT.match(self._buffer, self._start, limit)
         cut = soft.end() if soft else limit
         while cut > self._start and inside_sign(self._buffer, cut, self._start):

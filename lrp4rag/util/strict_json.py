@@ -46,8 +46,8 @@ def finite_or_none(value: Any) -> Any:
 
 
 def read_record(path: str | Path, what: str, limit: int = LARGEST) -> dict[str, Any]:
-    """Read the JSON object of a file. Raises `InputError` that says it is not `what`, and `OSError` where it
-    cannot be read."""
+    """Read the JSON object of a file. Raises `InputError` saying that the file is not `what`, and `OSError`
+    where it cannot be read."""
     try:
         record = parse(read_bytes(path, limit))
     except ValueError as error:
@@ -59,7 +59,7 @@ def read_record(path: str | Path, what: str, limit: int = LARGEST) -> dict[str, 
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:
     """Add the record's hash to it."""
-    return {**_open(record), SEAL: _digest(record)}
+    return {**_unsealed(record), SEAL: _digest(record)}
 
 
 def require_seal(record: dict[str, Any], path: str | Path, what: str) -> None:
@@ -70,12 +70,12 @@ def require_seal(record: dict[str, Any], path: str | Path, what: str) -> None:
         )
 
 
-def _open(record: dict[str, Any]) -> dict[str, Any]:
+def _unsealed(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != SEAL}
 
 
 def _digest(record: dict[str, Any]) -> str:
-    content = json.dumps(_open(record), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    content = json.dumps(_unsealed(record), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hash_of(content)
 
 

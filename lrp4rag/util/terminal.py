@@ -51,7 +51,7 @@ def tell(kind: Literal["Error", "Warning"], message: object) -> None:
 
 
 def say_json(record: Any, *, indent: int | None = None) -> None:
-    """Print a record as JSON in ASCII; a number that is not finite is null."""
+    """Print a record as JSON in ASCII; a number that is not finite becomes null."""
     say(json.dumps(finite_or_none(record), indent=indent))
 
 
@@ -104,17 +104,17 @@ def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table |
             least.append(most[-1] if most[-1] <= LONGEST_FIGURE else LEAST_TEXT)
     if sum(widths) + between * len(widths) <= room:
         return table
-    parts = [[0]]
+    groups = [[0]]
     for k in range(1, len(least)):
-        if len(parts[-1]) > 1 and sum(least[j] + between for j in [*parts[-1], k]) > room:
-            parts.append([0])
-        parts[-1].append(k)
+        if len(groups[-1]) > 1 and sum(least[j] + between for j in [*groups[-1], k]) > room:
+            groups.append([0])
+        groups[-1].append(k)
 
-    def part(numbers: Sequence[int], title: TextType | None) -> Table:
+    def table_of(numbers: Sequence[int], title: TextType | None) -> Table:
         spare = room - sum(least[k] + between for k in numbers)
         narrow = sum(least[k] < most[k] for k in numbers)
         columns = []
-        for place, k in enumerate(numbers):
+        for index, k in enumerate(numbers):
             more = max(0, min(most[k] - least[k], spare // narrow)) if least[k] < most[k] else 0
             spare, narrow = spare - more, narrow - (least[k] < most[k])
             cut = console.is_terminal and table.columns[k].no_wrap and most[k] > LONGEST_FIGURE
@@ -125,11 +125,11 @@ def _fitting(table: Table, console: Console, options: ConsoleOptions) -> Table |
                     ratio=None,
                     no_wrap=cut,
                     overflow="ellipsis" if cut else "fold",
-                    _index=place,
+                    _index=index,
                 )
             )
         fitted = copy(table)
         fitted.columns, fitted.title, fitted.expand = columns, title, False
         return fitted
 
-    return Group(*(part(numbers, None if place else table.title) for place, numbers in enumerate(parts)))
+    return Group(*(table_of(numbers, None if k else table.title) for k, numbers in enumerate(groups)))

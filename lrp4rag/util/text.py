@@ -79,8 +79,8 @@ def normal(word: str) -> str:
 
 
 def inside_sign(text: str, at: int, since: int = 0) -> bool:
-    """Say whether the characters around a position make one sign, or part of one; `since`: the text's
-    start."""
+    """Say whether a position is within a sign, whose characters are on both sides of it; the text starts at
+    `since`."""
     before, after = text[at - 1], text[at]
     if unicodedata.category(after) in ("Mn", "Mc", "Me", "Cf") or before == "\u200d":
         return True
@@ -131,13 +131,13 @@ def safe_cell(value: object) -> object:
     return f"'{line}" if line.lstrip().startswith(_COMPUTED) else line
 
 
-def without_secrets(place: object) -> str:
+def without_secrets(path: object) -> str:
     """Remove the user's name, the password and the signature from a URL; a path stays."""
-    return _SECRETS.sub("", str(place)) if "://" in str(place) else str(place)
+    return _SECRETS.sub("", str(path)) if "://" in str(path) else str(path)
 
 
 def clipped(text: str, limit: int) -> str:
-    """Leave out the middle of a text that is longer than `limit` characters."""
+    """Remove the middle of a text that is longer than `limit` characters."""
     if len(text) <= limit:
         return text
     head = _border_before(text, limit // 2)

@@ -51,11 +51,15 @@ def ids_once(rows: Rows) -> Rows:
 
 
 def first_fault(error: ValidationError, fields: Collection[str] = ()) -> tuple[str, str | None]:
-    """Return the first error of a record, and its field, such as "labels[0].start". Where names are wrong,
-    the error says what they are and, of the record's `fields`, what they may be."""
+    """Return the message of a record's first error, and its field, such as "labels[0].start". For unknown
+    names, the message says which they are and, of the record's `fields`, which they may be."""
     first = error.errors()[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    unknown = [str(one["loc"][0]) for one in error.errors() if _is_unknown(one) and len(one["loc"]) == 1]
+    field = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])
+    unknown = [
+        str(details["loc"][0])
+        for details in error.errors()
+        if _is_unknown(details) and len(details["loc"]) == 1
+    ]
     message = first["msg"].removeprefix("Value error, ")
     if _is_unknown(first):
         message = "there is no such field"
@@ -66,7 +70,7 @@ def first_fault(error: ValidationError, fields: Collection[str] = ()) -> tuple[s
         message = "it is missing"
         if unknown:
             message += f"; there are {', '.join(unknown)}, which are no fields"
-    return message, place.lstrip(".") or None
+    return message, field.lstrip(".") or None
 
 
 def _is_unknown(error: ErrorDetails) -> bool:

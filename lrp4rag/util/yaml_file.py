@@ -24,12 +24,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except yaml.reader.ReaderError as error:  # it knows no line
-        what = f"{error.reason} (at {error.position}); save the file as UTF-8"
-        raise InputError(what, path=path) from None
+        reason = f"{error.reason} (at {error.position}); save the file as UTF-8"
+        raise InputError(reason, path=path) from None
     except (yaml.YAMLError, ValueError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or "this is no YAML"
-        raise InputError(str(what), path=path, line=mark.line + 1 if mark else None) from None
+        reason = getattr(error, "problem", None) or "this is no YAML"
+        raise InputError(str(reason), path=path, line=mark.line + 1 if mark else None) from None
     if mapping is None:
         return {}
     if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):

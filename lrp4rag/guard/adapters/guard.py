@@ -19,22 +19,23 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
 
 EXTENSION = "lrp4rag"
-"""Under which name the libraries' messages have the decision."""
+"""The name under which the libraries' messages have the decision."""
 LONGEST = 200
-"""Characters of a suspect span that are quoted."""
+"""The most characters of a suspect span that are quoted."""
 NOTHING = "there is nothing to judge"
 PROMPT_BYTES = 2**29
-"""Of prompts that stay read between the sentences of answers that are written at a time."""
+"""Size of the prompts that stay read between the sentences of answers that are written at a time."""
 
 _LOADING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guarded:
-    """The decision on an answer: `shown` is what its reader gets.
+    """The decision on an answer: `shown` is the text that its reader gets.
 
     `probability` is that it is hallucinated, None where it could not be judged, and `why` says why not;
-    `sentences` are its sentences as JSON values; `verdict` is there for an answer that was judged whole.
+    `sentences` are its sentences as JSON values; `verdict` is that of an answer that was judged as a whole,
+    else None.
     """
 
     shown: str
@@ -52,19 +53,19 @@ class Guarded:
 
     @property
     def words(self) -> str:
-        """The verdict, a line for each suspect span, and what passages have in its place. It quotes the
+        """The verdict, and a line for each suspect span with what passages have in its place. They quote the
         answer."""
         if self.verdict is None:
             return f"No verdict: {self.why}"
-        told = [verdict_words(self.verdict), *unlike_words(self.verdict)]
+        lines = [verdict_words(self.verdict), *unlike_words(self.verdict)]
         for span in self.verdict.spans:
-            told += contradiction_words(span) or [f'"{one_line(span.text, LONGEST)}": unsupported']
-        return "\n".join(told)
+            lines += contradiction_words(span) or [f'"{one_line(span.text, LONGEST)}": unsupported']
+        return "\n".join(lines)
 
     def record(self) -> dict[str, Any]:
-        """JSON values; passages count from 1. Of an answer that is withheld, they quote nothing."""
-        told = self.assessment.redacted() | {"probability": self.probability, "why": self.why}
-        return told | {"sentences": list(self.sentences)}
+        """Return the decision as JSON values; passages count from 1. They do not quote a withheld answer."""
+        record = self.assessment.redacted() | {"probability": self.probability, "why": self.why}
+        return record | {"sentences": list(self.sentences)}
 
 
 class Guard:
@@ -77,73 +78,75 @@ class Guard:
     def __init__(
         self, detector: Detector | str | Path = "default", policy: Policy | str | Path | None = None
     ) -> None:
-        """`detector` is bundled, a folder, or loaded; `policy` may be the path of its file. Raises
-        `InputError` naming file, line and field for an invalid policy."""
-        self._given = detector
+        """Take the name of a bundled `detector`, its folder, or a loaded one; `policy` may be the path of its
+        file. Raises `InputError` naming file, line and field for an invalid policy."""
+        self._detector = detector
         if not isinstance(policy, Policy):
             policy = load_policy(None if policy is None else Path(policy))
         self.policy = policy
 
     @cached_property
     def detector(self) -> Detector:
-        """Open, and loaded now if it was not. Raises `InputError` for what cannot be loaded."""
+        """The open detector, loaded on first use. Raises `InputError` where it cannot be loaded."""
         with _LOADING:
-            given = self._given
-            found = given if isinstance(given, Detector) else _loaded(str(given))
-            if not found.is_open:
-                found.__enter__()
-            return found
+            detector = self._detector
+            if not isinstance(detector, Detector):
+                detector = _loaded(str(detector))
+            if not detector.is_open:
+                detector.__enter__()
+            return detector
 
     @property
     def lock(self) -> threading.RLock:
-        """Whoever uses the detector holds it."""
+        """The lock that every user of the detector holds."""
         return self.detector.reader.lock
 
     def judge(self, question: str, passages: Sequence[str | Source], response: str) -> Guarded:
-        """What is done with an answer. What cannot be judged has no verdict, and the policy says what is done
-        with that. A passage without text is left out, and the others keep their numbers. Raises `InputError`
-        for what is no text and an empty question."""
+        """Judge an answer, and decide what is done with it. An answer that cannot be judged has no verdict,
+        and the policy says what is done with it. A passage without text is left out, and the others keep
+        their numbers. Raises `InputError` for anything but texts, and for an empty question."""
         require_text(question, "question")
         require_text(response, "response")
         sources = sources_of(passages)
-        if not any(one.read.strip() for one in sources) or not response.strip():
-            found = assess_unjudged(self.policy, question, sources)
-            return Guarded(found.shown(response), found, why=NOTHING)
+        if not any(source.read.strip() for source in sources) or not response.strip():
+            assessment = assess_unjudged(self.policy, question, sources)
+            return Guarded(assessment.shown(response), assessment, why=NOTHING)
         example = example_of(question, sources, response)
         try:
             with self.lock:
-                verdict, found = judge(self.detector, self.policy, example)
+                verdict, assessment = judge(self.detector, self.policy, example)
         except Exception as error:  # whatever fails is no clean verdict
-            found = assess(self.policy, example, None)
-            return Guarded(found.shown(response), found, why=why_not(error))
+            assessment = assess(self.policy, example, None)
+            return Guarded(assessment.shown(response), assessment, why=why_not(error))
         names = ("start", "end", "status", "probability", "suspect")
-        sentences = tuple({name: getattr(one, name) for name in names} for one in verdict.sentences)
-        return Guarded(found.shown(response), found, verdict.probability, sentences, verdict)
+        sentences = tuple({name: getattr(sentence, name) for name in names} for sentence in verdict.sentences)
+        return Guarded(assessment.shown(response), assessment, verdict.probability, sentences, verdict)
 
 
 def example_of(question: str, sources: tuple[Source, ...], response: str | None = None) -> Example:
-    return Example(question, [one.read for one in sources], response, sources=sources)
+    return Example(question, [source.read for source in sources], response, sources=sources)
 
 
 def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:
-    """Raises `InputError` for what is no list of texts: one text is a sequence of its letters."""
-    given: Any = passages
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+    """Return passages as sources. Raises `InputError` for anything but a list of texts: a single text is a
+    sequence of its letters."""
+    texts: Any = passages
+    if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
         raise InputError("give a list of texts, one for each passage", field="passages")
-    sources = tuple(one if isinstance(one, Source) else Source(one) for one in given)
-    for number, one in enumerate(sources):
-        require_text(one.text, f"passages[{number}]")
+    sources = tuple(text if isinstance(text, Source) else Source(text) for text in texts)
+    for number, source in enumerate(sources):
+        require_text(source.text, f"passages[{number}]")
     return sources
 
 
-def require_text(given: object, field: str) -> None:
-    """Raise `InputError` unless it is a text."""
-    if not isinstance(given, str):
-        raise InputError(f"a text is needed, not {type(given).__name__}", field=field)
+def require_text(value: object, field: str) -> None:
+    """Raise `InputError` unless a value is a text."""
+    if not isinstance(value, str):
+        raise InputError(f"a text is needed, not {type(value).__name__}", field=field)
 
 
 def why_not(error: Exception) -> str:
-    """Word why there is no verdict; only our own messages surely quote nobody."""
+    """Say why there is no verdict; only our own messages surely quote nobody."""
     return str(error) if isinstance(error, InputError) else f"failed: {type(error).__name__}"
 
 

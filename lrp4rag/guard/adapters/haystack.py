@@ -29,12 +29,12 @@ class AnswerJudge:
     policy has in its place, and the decision under "lrp4rag" in its meta."""
 
     def __init__(self, detector: str = "default", policy: str | None = None) -> None:
-        """`detector` is bundled or a folder, `policy` the path of a file."""
+        """Take the name of a bundled detector or a folder, and the path of a policy."""
         self.detector, self.policy = detector, policy
         self.guard = Guard(detector, policy)
 
     def warm_up(self) -> None:
-        """Loads the reader."""
+        """Load the reader."""
         _ = self.guard.detector
 
     @component.output_types(replies=list[ChatMessage], decisions=list[dict[str, Any]])
@@ -46,10 +46,10 @@ class AnswerJudge:
         sources, judged = sources_of_documents(documents), []
         for reply in replies:
             message = ChatMessage.from_assistant(reply) if isinstance(reply, str) else reply
-            found = self.guard.judge(query, sources, message.text or "")
-            meta = {**message.meta, EXTENSION: found.record()}
-            judged.append(ChatMessage.from_assistant(found.shown, meta=meta))
-        return {"replies": judged, "decisions": [one.meta[EXTENSION] for one in judged]}
+            guarded = self.guard.judge(query, sources, message.text or "")
+            meta = {**message.meta, EXTENSION: guarded.record()}
+            judged.append(ChatMessage.from_assistant(guarded.shown, meta=meta))
+        return {"replies": judged, "decisions": [message.meta[EXTENSION] for message in judged]}
 
 
 @component
@@ -61,13 +61,13 @@ class JudgedChatGenerator:
     def __init__(
         self, chat_generator: ChatGenerator, detector: str = "default", policy: str | None = None
     ) -> None:
-        """`detector` is bundled or a folder, `policy` the path of a file."""
+        """Take the name of a bundled detector or a folder, and the path of a policy."""
         self.detector, self.policy = detector, policy
         self.chat_generator: Any = chat_generator
         self.guard = Guard(detector, policy)
 
     def warm_up(self) -> None:
-        """Loads the reader."""
+        """Load the reader."""
         _ = self.guard.detector
         if hasattr(self.chat_generator, "warm_up"):
             self.chat_generator.warm_up()
@@ -80,7 +80,7 @@ class JudgedChatGenerator:
         documents: list[Document],
         streaming_callback: StreamingCallbackT | None = None,
     ) -> dict[str, Any]:
-        """One reply. Raises `InputError` for a document without text."""
+        """Return one judged reply. Raises `InputError` for a document without text."""
         stream = GuardedStream(self.guard, query, sources_of_documents(documents))
         callback = select_streaming_callback(None, streaming_callback, requires_async=False)
         info = ComponentInfo.from_component(self)
@@ -91,9 +91,9 @@ class JudgedChatGenerator:
                 end: FinishReason | None = None
                 if part.whole:
                     end = "content_filter" if stream.stopped else "stop"
-                told = {EXTENSION: part.record} if part.record else {}
+                decision = {EXTENSION: part.record} if part.record else {}
                 if callback is not None:
-                    callback(StreamingChunk(part.text, told, info, index=0, finish_reason=end))
+                    callback(StreamingChunk(part.text, decision, info, index=0, finish_reason=end))
 
         heard = False
 
@@ -109,13 +109,13 @@ class JudgedChatGenerator:
                 if not heard:  # it does not stream
                     hand_on(stream.feed(reply.text or ""))
         hand_on(stream.end())
-        found = stream.result
-        assert found is not None
+        guarded = stream.result
+        assert guarded is not None
         # Whoever saw the sentences sees them again; nobody else sees what is withheld as a whole.
-        withheld = callback is None and found.assessment.withheld
-        text = found.assessment.message if withheld else found.shown
-        return {"replies": [ChatMessage.from_assistant(text, meta=meta | {EXTENSION: found.record()})]}
+        withheld = callback is None and guarded.assessment.withheld
+        text = guarded.assessment.message if withheld else guarded.shown
+        return {"replies": [ChatMessage.from_assistant(text, meta=meta | {EXTENSION: guarded.record()})]}
 
 
 def sources_of_documents(documents: Sequence[Document]) -> list[Source]:
-    return [source_of(one.content or "", one.meta, score=one.score) for one in documents]
+    return [source_of(document.content or "", document.meta, score=document.score) for document in documents]

@@ -25,48 +25,48 @@ KEYS = {
     "documents": ("documents", "context"),
     "answer": ("answer", "output"),
 }
-"""Under which names a chain has each of them; the first that is there."""
-ASKED = ("question", "documents")
+"""The names under which a chain has each of them; the first that it has counts."""
+INPUTS = ("question", "documents")
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The names in use."""
+    """The keys under which a chain has its question, documents and answer."""
 
     of: Mapping[str, Sequence[str]]
 
-    def find(self, given: Mapping[str, Any], name: str) -> Any:
-        return next((given[key] for key in self.of[name] if given.get(key) is not None), None)
+    def find(self, values: Mapping[str, Any], name: str) -> Any:
+        return next((values[key] for key in self.of[name] if values.get(key) is not None), None)
 
-    def asked(self, given: Mapping[str, Any]) -> tuple[str, list[Source]]:
-        """Question and documents. Raises `InputError` where one is missing, or is none."""
-        question, documents = (self.find(given, name) for name in ASKED)
-        if missing := [name for name in ASKED if self.find(given, name) is None]:
+    def inputs(self, values: Mapping[str, Any]) -> tuple[str, list[Source]]:
+        """Return question and documents. Raises `InputError` where one is missing, or of another type."""
+        question, documents = (self.find(values, name) for name in INPUTS)
+        if missing := [name for name in INPUTS if self.find(values, name) is None]:
             raise InputError(
                 f"the chain has none; give its key: AnswerJudge({missing[0]}=…)", field=missing[0]
             )
         documents = [documents] if isinstance(documents, str | Document) else documents
-        return text_of(question), [_source(one) for one in documents]
+        return text_of(question), [_source(document) for document in documents]
 
 
-def text_of(given: object) -> str:
-    """Of a text or a message; none is empty."""
-    if isinstance(given, BaseMessage):
-        return str(given.text)
-    if given is None or isinstance(given, str):
-        return given or ""
-    raise InputError(f"a text or a message is needed, not {type(given).__name__}")
+def text_of(message: object) -> str:
+    """Return the text of a text or a message; that of None is empty."""
+    if isinstance(message, BaseMessage):
+        return str(message.text)
+    if message is None or isinstance(message, str):
+        return message or ""
+    raise InputError(f"a text or a message is needed, not {type(message).__name__}")
 
 
-def require_mapping(given: object) -> Mapping[str, Any]:
-    """Raise `InputError` unless it is the output of a chain with several keys; an answer alone is not."""
-    if not isinstance(given, Mapping):
+def require_mapping(output: object) -> Mapping[str, Any]:
+    """Raise `InputError` unless the output of a chain has several keys; an answer alone has none."""
+    if not isinstance(output, Mapping):
         raise InputError(
-            f"a dict with question, documents and answer is needed, not {type(given).__name__}: begin the "
+            f"a dict with question, documents and answer is needed, not {type(output).__name__}: begin the "
             'chain with {"documents": retriever, "question": RunnablePassthrough()}, and let '
             "RunnablePassthrough.assign(answer=…) add the answer"
         )
-    return given
+    return output
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,23 @@ class Origin:
 
     @classmethod
     def of(cls, answer: object) -> Origin:
-        """Both are None for anything but a message."""
+        """Return the origin of an answer; that of anything but a message has neither id nor usage."""
         if not isinstance(answer, BaseMessage):
             return cls()
         return cls(answer.id, answer.usage_metadata if isinstance(answer, AIMessage) else None)
 
     def then(self, later: Origin) -> Origin:
-        """With that of the next chunk: usage adds up."""
+        """Combine the origin with that of the next chunk: usage adds up."""
         usage = self.usage if later.usage is None else add_usage(self.usage, later.usage)
         return Origin(self.id or later.id, usage)
 
 
-def _source(given: object) -> Source:
-    if isinstance(given, Document):
-        return source_of(given.page_content, given.metadata)
-    if isinstance(given, str | Source):
-        return given if isinstance(given, Source) else Source(given)
-    raise InputError(f"a Document or a text is needed, not {type(given).__name__}", field="documents")
+def _source(document: object) -> Source:
+    if isinstance(document, Document):
+        return source_of(document.page_content, document.metadata)
+    if isinstance(document, str | Source):
+        return document if isinstance(document, Source) else Source(document)
+    raise InputError(f"a Document or a text is needed, not {type(document).__name__}", field="documents")
 
 
 class Coming:
@@ -102,13 +102,13 @@ class Coming:
 
     def __init__(self, guard: Guard, keys: Keys) -> None:
         self._guard, self._keys = guard, keys
-        self._known, self._waiting = AddableDict(), ""
+        self._inputs, self._waiting = AddableDict(), ""
         self._stream: GuardedStream | None = None
         self.origin = Origin()
         """The origin of the answer's message, so far."""
 
     def wanted(self, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield the chunks until the answer is over: what is withheld then is not asked for."""
+        """Yield the chunks until the answer is over: later ones would be withheld, and are not asked for."""
         for chunk in chunks:
             yield chunk
             if self._stream is not None and self._stream.over:
@@ -133,14 +133,14 @@ class Coming:
             yield part
 
     def _add(self, chunk: dict[str, Any]) -> Iterator[Part]:
-        asked = {key for name in ASKED for key in self._keys.of[name]} & require_mapping(chunk).keys()
-        if asked and self._stream is not None:
-            raise InputError("it came after the answer began; let it come before", field=min(asked))
-        self._known += AddableDict({key: chunk[key] for key in asked})
+        keys = {key for name in INPUTS for key in self._keys.of[name]} & require_mapping(chunk).keys()
+        if keys and self._stream is not None:
+            raise InputError("it came after the answer began; let it come before", field=min(keys))
+        self._inputs += AddableDict({key: chunk[key] for key in keys})
         answer = self._keys.find(chunk, "answer")
         self._waiting += text_of(answer)
         self.origin = self.origin.then(Origin.of(answer))
-        if self._waiting and all(self._keys.find(self._known, name) is not None for name in ASKED):
+        if self._waiting and all(self._keys.find(self._inputs, name) is not None for name in INPUTS):
             yield from self._judged()
 
     def _end(self) -> Iterator[Part]:
@@ -150,7 +150,7 @@ class Coming:
 
     def _judged(self) -> Iterator[Part]:
         if self._stream is None:
-            self._stream = GuardedStream(self._guard, *self._keys.asked(self._known))
+            self._stream = GuardedStream(self._guard, *self._keys.inputs(self._inputs))
         text, self._waiting = self._waiting, ""
         return self._stream.feed(text)
 
@@ -166,14 +166,14 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
     """
 
     def __init__(self, guard: Guard | None = None, **keys: str) -> None:
-        """`keys` are those of the chain where they are not among the usual ones: question="ask"."""
+        """Take the `keys` of the chain that are not among the usual ones, such as question="ask"."""
         if unknown := keys.keys() - KEYS:
             raise InputError(f"there is no {min(unknown)}; there are {', '.join(KEYS)}", field="keys")
         self.guard = guard or Guard()
         self._keys = Keys(KEYS | {name: (key,) for name, key in keys.items()})
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any) -> AIMessage:
-        return self._call_with_config(self._whole, input, config)
+        return self._call_with_config(self._judge, input, config)
 
     def stream(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any
@@ -183,10 +183,10 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
     async def astream(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any
     ) -> AsyncIterator[AIMessage]:
-        async def one() -> AsyncIterator[dict[str, Any]]:
+        async def single() -> AsyncIterator[dict[str, Any]]:
             yield input
 
-        async for message in self.atransform(one(), config):
+        async for message in self.atransform(single(), config):
             yield message
 
     def transform(
@@ -211,16 +211,16 @@ class AnswerJudge(Runnable[dict[str, Any], AIMessage]):
         async for message in self._atransform_stream_with_config(coming.awanted(input), messages, config):
             yield message
 
-    def _whole(self, given: dict[str, Any]) -> AIMessage:
-        answer = self._keys.find(require_mapping(given), "answer")
-        found = self.guard.judge(*self._keys.asked(given), text_of(answer))
-        origin, metadata = Origin.of(answer), {EXTENSION: found.record()}
-        return AIMessage(found.shown, id=origin.id, usage_metadata=origin.usage, response_metadata=metadata)
+    def _judge(self, output: dict[str, Any]) -> AIMessage:
+        answer = self._keys.find(require_mapping(output), "answer")
+        guarded = self.guard.judge(*self._keys.inputs(output), text_of(answer))
+        origin, metadata = Origin.of(answer), {EXTENSION: guarded.record()}
+        return AIMessage(guarded.shown, id=origin.id, usage_metadata=origin.usage, response_metadata=metadata)
 
 
 def _chunk(part: Part, origin: Origin) -> AIMessageChunk:
-    """Chunks add up to a message with the decision on the answer, and those on its sentences in a list; the
-    last has the usage of the answer's message."""
+    """Return a part as a chunk. Chunks add up to a message with the decision on the answer, and those on its
+    sentences in a list; the last has the usage of the answer's message."""
     decision = part.record if part.whole else {"sentences": [part.record]}
     return AIMessageChunk(
         content=part.text,

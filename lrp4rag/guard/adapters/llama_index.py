@@ -44,30 +44,30 @@ class GroundedEvaluator(BaseEvaluator):
         contexts: Sequence[str] | None = None,
         **_: Any,
     ) -> EvaluationResult:
-        """Raises `InputError` where query, response or contexts are missing."""
+        """Judge a response. Raises `InputError` where query, response or contexts are missing."""
         if query is None or response is None or contexts is None:
             raise InputError("query, response and contexts are needed to judge an answer")
-        found = self.guard.judge(query, contexts, response)
-        none, probability = found.grounded is None, found.probability
+        guarded = self.guard.judge(query, contexts, response)
+        none, probability = guarded.grounded is None, guarded.probability
         return EvaluationResult(
             query=query,
             response=response,
             contexts=list(contexts),
-            passing=found.grounded,
+            passing=guarded.grounded,
             score=None if none or probability is None else 1 - probability,
-            feedback=found.words,
+            feedback=guarded.words,
             invalid_result=none,
-            invalid_reason=found.words if none else None,
+            invalid_reason=guarded.words if none else None,
         )
 
-    async def aevaluate(self, *given: Any, **named: Any) -> EvaluationResult:
-        return await asyncio.to_thread(self.evaluate, *given, **named)
+    async def aevaluate(self, *args: Any, **kwargs: Any) -> EvaluationResult:
+        return await asyncio.to_thread(self.evaluate, *args, **kwargs)
 
     def _get_prompts(self) -> dict[str, Any]:
         return {}
 
     def _update_prompts(self, prompts: dict[str, Any]) -> None:
-        """There are none."""
+        """Do nothing: there are no prompts."""
 
 
 class RetrievalGatePostprocessor(BaseNodePostprocessor):
@@ -93,8 +93,8 @@ class RetrievalGatePostprocessor(BaseNodePostprocessor):
         return RetrievalGate(self.minimum, self.time_zone)
 
     def decide(self, nodes: Sequence[NodeWithScore], query: str) -> GateResult:
-        """The nodes that are kept and dropped, by their numbers from 0, with the reasons."""
-        return self._gate().decide(CheckInput(query, tuple(source_of_node(one) for one in nodes)))
+        """Return which nodes are kept and dropped, by their numbers from 0, and why."""
+        return self._gate().decide(CheckInput(query, tuple(source_of_node(node) for node in nodes)))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -104,7 +104,7 @@ class RetrievalGatePostprocessor(BaseNodePostprocessor):
 
 
 def source_of_node(node: NodeWithScore) -> Source:
-    """Return the passage that a node is."""
+    """Return a node as a passage."""
     return source_of(node.node.get_content(), node.node.metadata, score=node.score)
 
 
@@ -129,7 +129,7 @@ class JudgedQueryEngine(BaseQueryEngine):
 
     def judged(self, query: str, response: RESPONSE_TYPE) -> RESPONSE_TYPE:
         """Return a response of any engine, judged by its source nodes."""
-        sources = [source_of_node(one) for one in response.source_nodes]
+        sources = [source_of_node(node) for node in response.source_nodes]
         metadata = dict(response.metadata or {})
         if isinstance(response, StreamingResponse):
             stream = GuardedStream(self.guard, query, sources)
@@ -139,9 +139,9 @@ class JudgedQueryEngine(BaseQueryEngine):
             return AsyncStreamingResponse(
                 _atexts(stream, response, metadata), response.source_nodes, metadata
             )
-        found = self.guard.judge(query, sources, str(response))
-        metadata[EXTENSION] = found.record()
-        return Response(found.shown, response.source_nodes, metadata)
+        guarded = self.guard.judge(query, sources, str(response))
+        metadata[EXTENSION] = guarded.record()
+        return Response(guarded.shown, response.source_nodes, metadata)
 
 
 def _texts(

@@ -12,28 +12,28 @@ from typing import Any, TypeGuard
 from lrp4rag.source import NAMES, Source
 
 IDS = ("id", "source", "file_name", "file_path")
-"""Under which names metadata have the document that a passage is from; the first that is there."""
+"""The names under which metadata have the document that a passage is from; the first of them counts."""
 SCORES = ("score", "relevance_score")
-"""Under which names metadata have the score of a retrieval."""
+"""The names under which metadata have the score of a retrieval."""
 
 
 def source_of(text: str, metadata: Mapping[str, Any] | None = None, *, score: object = None) -> Source:
-    """Return a passage with what its metadata say of it, under the names that `Source` has. The ids that
-    libraries make tell people nothing, and are not taken."""
-    given = metadata or {}
-    known = {name: _words(given.get(name)) for name in NAMES}
-    known["id"] = next((one for name in IDS if (one := _words(given.get(name)))), None)
-    scores = (_score(one) for one in (score, *(given.get(name) for name in SCORES)))
-    return Source(text, **known, score=next((one for one in scores if one is not None), None))
+    """Return a passage with the fields of `Source` that its metadata have. Ids that libraries make up tell
+    people nothing, and are not taken."""
+    fields = metadata or {}
+    values = {name: _words(fields.get(name)) for name in NAMES}
+    values["id"] = next((id for name in IDS if (id := _words(fields.get(name)))), None)
+    numbers = map(_score, (score, *(fields.get(name) for name in SCORES)))
+    return Source(text, **values, score=next((number for number in numbers if number is not None), None))
 
 
 def _score(value: object) -> float | None:
-    """None for what is no number, NaN included: vectors of zeros have such a similarity."""
+    """Return a score; None for anything but a finite number: vectors of zeros have a similarity of NaN."""
     try:
-        found = float(value) if _is_number(value) else math.nan
+        number = float(value) if _is_number(value) else math.nan
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _words(value: object) -> str | None:
@@ -49,8 +49,8 @@ def _is_number(value: object) -> TypeGuard[Real]:
 
 @contextmanager
 def library(name: str, extra: str) -> Iterator[None]:
-    """What is imported in it may be of the package `name`, which the `extra` of ours installs; raises
-    `ImportError` that says so."""
+    """Let the block import the package `name`, which our `extra` installs. Raises `ImportError` that says so
+    where it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -25,8 +25,8 @@ from lrp4rag.source import Source
 @dataclass(frozen=True, slots=True)
 class Part:
     """Text that is handed on: a sentence, marked or replaced by a notice. `record` has the decision as JSON
-    values, and is empty for text that says nothing, such as white space. The last part is of the `whole`
-    answer: its text is what is told of that."""
+    values, and is empty for text that says nothing, such as white space. The last part is on the `whole`
+    answer: its text tells the reader of that decision."""
 
     text: str
     record: dict[str, Any] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class GuardedStream:
     def __init__(
         self, guard: Guard, question: str, passages: Sequence[str | Source], *, language: str = "en"
     ) -> None:
-        """Reads the prompt. Raises `InputError` as `Guard.judge` does."""
+        """Read the prompt. Raises `InputError` as `Guard.judge` does."""
         require_text(question, "question")
         self._guard, sources = guard, sources_of(passages)
         self.result: Guarded | None = None
@@ -64,11 +64,11 @@ class GuardedStream:
 
     @property
     def stopped(self) -> bool:
-        """Whether the policy wants no more of the answer."""
+        """True where the policy wants no more of the answer."""
         return self._answer.stopped
 
     def run(self, texts: Iterable[str]) -> Iterator[Part]:
-        """Yield all parts of the answer that some texts make; they are taken until it is over."""
+        """Yield all parts of an answer that comes in texts; no text is taken once it is over."""
         for text in texts if not self.over else ():
             yield from self.feed(text)
             if self.over:
@@ -76,7 +76,7 @@ class GuardedStream:
         yield from self.end()
 
     async def arun(self, texts: AsyncIterable[str]) -> AsyncIterator[Part]:
-        """The same, judged in another thread than that of the event loop."""
+        """Yield the parts as `run` does, each judged outside the thread of the event loop."""
         wanted = not self.over
         if wanted:  # by a name: to a type checker `over` stays what it was
             async for text in texts:
@@ -93,7 +93,8 @@ class GuardedStream:
         return self._parts()
 
     def end(self) -> Iterator[Part]:
-        """Yield the rest, and at last the decision on the answer as a whole, with what its reader is told."""
+        """Yield the rest, and at last the decision on the answer as a whole, with the notice to its
+        reader."""
         self._answer.end()
         yield from self._parts()
         assessment = self._assessment()
@@ -102,8 +103,8 @@ class GuardedStream:
         self.result = Guarded(
             self._answer.shown, assessment, probability, tuple(self._records), why=self._why
         )
-        whole = {name: value for name, value in self.result.record().items() if name != "sentences"}
-        yield Part(last, whole, whole=True)
+        record = {name: value for name, value in self.result.record().items() if name != "sentences"}
+        yield Part(last, record, whole=True)
 
     def _parts(self) -> Iterator[Part]:
         while (due := self._answer.next()) is not None:
@@ -115,8 +116,8 @@ class GuardedStream:
                 sentence = self._answer.decide(due)
         except Exception as error:  # whatever fails is no clean verdict
             sentence, self._why = self._answer.unavailable(due), why_not(error)
-        place = {"start": due.piece.start, "end": due.piece.end}
-        self._records.append({**place, **asdict(sentence.decided), **sentence.record()})
+        offsets = {"start": due.piece.start, "end": due.piece.end}
+        self._records.append({**offsets, **asdict(sentence.decided), **sentence.record()})
         return Part(self._answer.release(sentence), self._records[-1])
 
     def _assessment(self) -> Assessment:
@@ -131,6 +132,6 @@ class GuardedStream:
 
 
 async def in_thread(parts: Iterator[Part]) -> AsyncIterator[Part]:
-    """The same parts, each judged in another thread than that of the event loop."""
+    """Yield parts, each judged outside the thread of the event loop."""
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         yield part

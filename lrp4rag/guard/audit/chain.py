@@ -30,7 +30,6 @@ from lrp4rag.guard.audit.entry import (
     Entry,
     canonical,
     chained,
-    digest,
     read_canonical,
     row_of,
     salted_hash,
@@ -38,6 +37,7 @@ from lrp4rag.guard.audit.entry import (
 )
 from lrp4rag.util.errors import InputError, LRP4RAGError
 from lrp4rag.util.files import read_bytes, write_atomically
+from lrp4rag.util.hashes import hash_of
 from lrp4rag.util.strict_json import parse
 
 LARGEST = 10_000
@@ -45,7 +45,7 @@ LARGEST = 10_000
 
 
 def open_key(path: Path) -> Ed25519PrivateKey:
-    """Return the private key in a file, made with its `.pub` where there is none.
+    """Return the private key in a file; make a missing one, with its `.pub`.
 
     Raises `InputError` for a file that others can read, that holds no such key, or beside which another
     key's public half lies.
@@ -71,7 +71,7 @@ def open_key(path: Path) -> Ed25519PrivateKey:
 
 
 def open_public_key(path: Path) -> Ed25519PublicKey:
-    """Return the public key of a file, or of the private key in it. Raises `InputError` for a file with
+    """Return the public key of a file, or of the private key in it. Raises `InputError` where there is
     neither."""
     beside = public_path(path)
     return _read_public(beside if path.suffix != ".pub" and beside.exists() else path)
@@ -143,12 +143,12 @@ class Checkpoint(BaseModel):
 
     @property
     def text(self) -> str:
-        """The checkpoint as canonical JSON, which is stored, and kept elsewhere."""
+        """The checkpoint as canonical JSON: so the log stores it, and so it is printed."""
         return canonical(self.model_dump()).decode()
 
     @property
     def signed(self) -> bool:
-        """Whether the signature is valid for the key that it names."""
+        """True where the signature is valid for the key that the checkpoint names."""
         content = _signed_bytes(self.model_dump(exclude={"signature"}))
         try:
             public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.key))
@@ -177,7 +177,7 @@ class Checkpoint(BaseModel):
 
 
 def _signed_bytes(content: dict[str, Any]) -> bytes:
-    """Prefix the content with its purpose, so that no other signature of the key is one of a checkpoint."""
+    """Prefix the content with its purpose: no other signature of the key is then that of a checkpoint."""
     return b"lrp4rag audit checkpoint 1\n" + canonical(content)
 
 
@@ -227,12 +227,12 @@ def named_texts(record: object) -> dict[str, Any]:
 
 
 def is_erased(connection: Connection, sequence: int) -> bool:
-    """Return whether a later entry says that this one's texts were deleted."""
+    """Say whether a later entry records that this entry's texts were deleted."""
     return bool(connection.scalar(_ERASED, {"sequence": sequence}))
 
 
 def add_entry(connection: Connection, record: dict[str, Any]) -> Entry:
-    """Append a record. Raises `InputError` where there is one with its id."""
+    """Append a record. Raises `InputError` where the log has an entry with its id."""
     head = _locked_head(connection)
     if connection.scalar(select(exists().where(ENTRIES.c.id == record["id"]))):
         raise InputError("the log has an entry with this id already", field="id")
@@ -243,8 +243,8 @@ def add_entry(connection: Connection, record: dict[str, Any]) -> Entry:
 
 
 def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint:
-    """Sign the head, unless its last checkpoint is this key's already. Raises `LRP4RAGError` where there is
-    no entry yet."""
+    """Sign the head, unless the last checkpoint signs it by this key already. Raises `LRP4RAGError` where
+    there is no entry yet."""
     head = _locked_head(connection)
     if head.entries == 0:
         raise LRP4RAGError("the log is empty: there is nothing to sign yet")
@@ -254,7 +254,7 @@ def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint
         return checkpoint
     content: dict[str, Any] = {
         "number": head.checkpoints + 1,
-        "previous": NOTHING if last is None else digest(str(last).encode("utf-8", "surrogateescape")),
+        "previous": NOTHING if last is None else hash_of(str(last).encode("utf-8", "surrogateescape")),
         "sequence": head.entries,
         "hash": head.hash,
         "time": stamp(),
@@ -268,9 +268,9 @@ def add_checkpoint(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint
 
 
 def require_key_of_log(connection: Connection, key: Ed25519PrivateKey) -> None:
-    """Raise `InputError` for another key than the one that signed the log's first checkpoint: a log has one
-    key, so that its checkpoints would count as forged. A damaged checkpoint names no key; `verify` reports
-    the damage."""
+    """Raise `InputError` for another key than that of the log's first checkpoint: a log has one key, and
+    checkpoints of another would count as forged. A damaged checkpoint names no key; `verify` reports the
+    damage."""
     first = connection.scalar(select(CHECKPOINTS.c.checkpoint).order_by(CHECKPOINTS.c.number).limit(1))
     try:
         named = None if first is None else Checkpoint.stored(first).key
@@ -286,7 +286,7 @@ def require_key_of_log(connection: Connection, key: Ed25519PrivateKey) -> None:
 
 
 def require_empty(connection: Connection, path: Path) -> None:
-    """Raise `InputError` where the log has entries: a key that is missing then is another's, or mistyped."""
+    """Raise `InputError` where the log has entries: its key exists, and a missing file is another key."""
     if connection.scalar(select(ENTRIES.c.sequence).limit(1)) is not None:
         raise InputError(
             "there is no key here, and the log has entries already: name the file of its key, or, if it was "

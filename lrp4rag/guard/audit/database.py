@@ -105,29 +105,24 @@ _INPUT = ("SQLITE_READONLY", "25006", "42501", "SQLITE_NOTADB", "SQLITE_CANTOPEN
 
 
 @contextmanager
-def database_errors(place: str) -> Iterator[None]:
-    """Turn the database's errors into `InputError` and `LRP4RAGError` that name the place."""
+def database_errors(location: str) -> Iterator[None]:
+    """Turn the database's errors into `InputError` and `LRP4RAGError` that name its location."""
     try:
         yield
     except IntegrityError as error:
         raise LRP4RAGError(
-            f"{place}: its head does not fit what is in it: it was changed. Run lrp4rag audit verify"
+            f"{location}: its head does not fit what is in it: it was changed. Run lrp4rag audit verify"
         ) from error
     except DBAPIError as error:
-        code = _code(error)
+        original = error.orig
+        # Such as SQLITE_FULL, or an SQLSTATE; empty where the driver gives none.
+        code = str(getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None) or "")
         words = next((words for codes, words in _WORDS.items() if code.startswith(codes)), None)
         if code.startswith(_INPUT) and words:
-            raise InputError(words, path=place) from error
-        raise LRP4RAGError(f"{place}: {words or first_line(error.orig or error)}") from error
+            raise InputError(words, path=location) from error
+        raise LRP4RAGError(f"{location}: {words or first_line(original or error)}") from error
     except SQLAlchemyError as error:
-        raise LRP4RAGError(f"{place}: {first_line(error)}") from error
-
-
-def _code(error: DBAPIError) -> str:
-    """Such as SQLITE_FULL, or an SQLSTATE; empty where the driver gives none."""
-    original = error.orig
-    code = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
-    return str(code or "")
+        raise LRP4RAGError(f"{location}: {first_line(error)}") from error
 
 
 WRITES = "lrp4rag_writes"
@@ -135,9 +130,9 @@ WRITES = "lrp4rag_writes"
 
 
 def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
-    """Return the URL to connect to and the file's name for messages; with `create`, the file is made.
+    """Return the URL to connect to and the file's name for messages; with `create`, make a missing file.
 
-    Raises `InputError` unless it is a file that exists.
+    Raises `InputError` for anything but a file, and for a missing one without `create`.
     """
     name = url.database or ""
     if name in ("", ":memory:"):
@@ -158,7 +153,7 @@ def _sqlite_url(url: URL, *, read_only: bool, create: bool) -> tuple[URL, str]:
 
 
 def _create(path: Path) -> None:
-    """An empty file that only its owner reads; its name is on disk as well."""
+    """Create an empty file that only its owner reads, and have its name on disk as well."""
     if not path.parent.is_dir():
         raise InputError("its folder does not exist", path=path)
     try:
@@ -181,7 +176,7 @@ def _reading(url: URL, path: Path) -> URL:
 
 
 def _configure_sqlite(engine: Engine, *, read_only: bool) -> None:
-    """Have connections commit to disk, and transactions start as they are meant to."""
+    """Make connections commit to disk, and transactions lock from their start where they write."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
@@ -201,7 +196,7 @@ def _configure_sqlite(engine: Engine, *, read_only: bool) -> None:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for others here."""
+    """Turn on the write-ahead log; try again where others hold a lock, since SQLite does not wait here."""
     for pause in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -213,7 +208,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _empty_write_ahead_log(connection: Connection) -> None:
-    """Move all of it into the file. Raises `LRP4RAGError` where readers stay at it too long."""
+    """Move the write-ahead log into the file. Raises `LRP4RAGError` where readers keep it from that."""
     raw: Any = connection.connection.driver_connection  # in a transaction it cannot be done
     (busy, *_) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
@@ -227,10 +222,10 @@ _CREATION = 0x6C7270  # any number that no other program locks by
 
 
 class Database:
-    """Connections to one log. `place` is its file or URL, without a password."""
+    """Connections to one log. `location` is its file or URL, without a password."""
 
-    def __init__(self, engine: Engine, place: str, *, read_only: bool) -> None:
-        self.engine, self.place, self.read_only = engine, place, read_only
+    def __init__(self, engine: Engine, location: str, *, read_only: bool) -> None:
+        self.engine, self.location, self.read_only = engine, location, read_only
         self._writer = engine.execution_options(**{WRITES: True})
 
     @property
@@ -239,17 +234,17 @@ class Database:
 
     @property
     def files(self) -> list[Path]:
-        """SQLite's: nothing else may be written in their place."""
+        """The files of an SQLite log, which no output may replace."""
         if not self.is_sqlite:
             return []
-        return [Path(f"{self.place}{end}") for end in ("", "-wal", "-shm")]
+        return [Path(f"{self.location}{end}") for end in ("", "-wal", "-shm")]
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Yield a transaction of one writer at a time; on disk, or without effect, when it ends."""
         if self.read_only:
-            raise InputError("this log was opened to be read only", path=self.place)
-        with database_errors(self.place), self._writer.begin() as connection:
+            raise InputError("this log was opened to be read only", path=self.location)
+        with database_errors(self.location), self._writer.begin() as connection:
             yield connection
 
     @contextmanager
@@ -258,13 +253,13 @@ class Database:
         engine = self.engine
         if not self.is_sqlite:
             engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        with database_errors(self.place), engine.begin() as connection:
+        with database_errors(self.location), engine.begin() as connection:
             yield connection
 
     def forget_erased(self) -> None:
-        """Take what was deleted out of SQLite's write-ahead log too, as far as no reader is at it."""
+        """Remove deleted texts from SQLite's write-ahead log too. Raises as `_empty_write_ahead_log`."""
         if self.is_sqlite:
-            with database_errors(self.place), self.engine.connect() as connection:
+            with database_errors(self.location), self.engine.connect() as connection:
                 _empty_write_ahead_log(connection)
 
     def close(self) -> None:
@@ -272,7 +267,7 @@ class Database:
 
 
 def open_database(url: str | Path, *, read_only: bool = False, create: bool = True) -> Database:
-    """Return the log at a URL of SQLAlchemy or a path of an SQLite file; with `create`, an empty one is made
+    """Return the log at a URL of SQLAlchemy or a path of an SQLite file; with `create`, make an empty log
     where there is none.
 
     Raises `InputError` where there is something else, another version's log, or nothing that can be opened.
@@ -280,13 +275,13 @@ def open_database(url: str | Path, *, read_only: bool = False, create: bool = Tr
     parsed = _parsed(url)
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise InputError("an audit log is kept in SQLite or in PostgreSQL", path=_shown(parsed))
-    place = _shown(parsed)
+    location = _shown(parsed)
     if parsed.get_backend_name() == "sqlite":
-        parsed, place = _sqlite_url(parsed, read_only=read_only, create=create)
-    database = Database(_engine(parsed, read_only=read_only), place, read_only=read_only)
+        parsed, location = _sqlite_url(parsed, read_only=read_only, create=create)
+    database = Database(_engine(parsed, read_only=read_only), location, read_only=read_only)
     try:
         with database.reading() if read_only else database.writing() as connection:
-            require_log_tables(connection, place, create=create)
+            require_log_tables(connection, location, create=create)
             if not read_only:
                 write_nothing(connection)
     except BaseException:
@@ -296,8 +291,8 @@ def open_database(url: str | Path, *, read_only: bool = False, create: bool = Tr
 
 
 def write_nothing(connection: Connection) -> None:
-    """Change the head there and back, which is written to disk: a lock does not show that anything can be,
-    and SQLite does not write what stays as it is."""
+    """Change the head there and back on disk: a lock does not show that the log can be written, and SQLite
+    does not write a value that stays as it is."""
     for step in (1, -1):
         connection.execute(HEAD.update().values(version=HEAD.c.version + step))
 
@@ -344,16 +339,16 @@ def _configure_postgres(engine: Engine) -> None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout TO '{WAITS:.0f}s'")
 
 
-def require_log_tables(connection: Connection, place: str, *, create: bool) -> None:
-    """Raise `InputError` for tables that are no log of this version; with `create`, make those that lack."""
+def require_log_tables(connection: Connection, location: str, *, create: bool) -> None:
+    """Raise `InputError` for tables that are no log of this version; with `create`, make missing ones."""
     if create and connection.dialect.name == "postgresql":  # of two that find no tables, one makes them
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION})
     tables = inspect(connection)
     if not tables.has_table(HEAD.name):
         if not create:
-            raise InputError("this is no audit log", path=place)
+            raise InputError("this is no audit log", path=location)
         if connection.dialect.name == "sqlite" and tables.get_table_names():
-            raise InputError("this database holds something else; name a new file", path=place)
+            raise InputError("this database holds something else; name a new file", path=location)
         METADATA.create_all(connection, checkfirst=False)
         connection.execute(
             HEAD.insert().values(
@@ -361,12 +356,12 @@ def require_log_tables(connection: Connection, place: str, *, create: bool) -> N
             )
         )
         return
-    known = {"application", "version"} <= {column["name"] for column in tables.get_columns(HEAD.name)}
-    rows = connection.execute(select(HEAD.c.application, HEAD.c.version)).all() if known else []
+    is_log = {"application", "version"} <= {column["name"] for column in tables.get_columns(HEAD.name)}
+    rows = connection.execute(select(HEAD.c.application, HEAD.c.version)).all() if is_log else []
     if len(rows) != 1 or rows[0].application != APPLICATION:
-        raise InputError("this is no audit log, or its head was changed; restore a backup", path=place)
+        raise InputError("this is no audit log, or its head was changed; restore a backup", path=location)
     if rows[0].version != VERSION:
         raise InputError(
             f"this log is of format {rows[0].version}, and this version of lrp4rag reads {VERSION}",
-            path=place,
+            path=location,
         )

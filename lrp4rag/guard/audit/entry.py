@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -15,6 +14,7 @@ import rfc8785
 from sqlalchemy import Row
 
 from lrp4rag.util.errors import InputError, LRP4RAGError, first_line
+from lrp4rag.util.hashes import hash_of
 from lrp4rag.util.strict_json import parse
 from lrp4rag.util.text import one_line, surrogate_in
 
@@ -29,11 +29,6 @@ _SAFE = 2**53
 def canonical(value: JSON) -> bytes:
     """Return the one spelling of a value. Raises `ValueError` for what JSON cannot hold."""
     return rfc8785.dumps(value)
-
-
-def digest(content: bytes) -> str:
-    """SHA-256, in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def read_canonical(text: object) -> Any:
@@ -52,7 +47,7 @@ def read_canonical(text: object) -> Any:
 
 
 def _as_double(digits: str) -> float:
-    """Python reads 1e16, which is spelt with all its digits, as an integer that JSON does not have."""
+    """Read an integer as a float where doubles do not hold it: canonical JSON spells 1e16 with all digits."""
     value = int(digits)
     return value if abs(value) < _SAFE else float(value)
 
@@ -67,7 +62,8 @@ def salted(text: str) -> dict[str, str]:
 
 
 def salted_hash(salt: object, text: object) -> str | None:
-    """HMAC-SHA256 of a stored text, which the record holds; None where salt or text are malformed."""
+    """Return the HMAC-SHA256 of a stored text, which the record holds; None where salt or text are
+    malformed."""
     if not isinstance(salt, str) or not _SALT.fullmatch(salt):
         return None
     try:
@@ -114,14 +110,14 @@ class Entry:
 
 
 def chained(sequence: int, previous: str, record: dict[str, Any]) -> Entry:
-    """Return the entry that holds the record, now."""
+    """Return the entry that holds the record, with the present time."""
     time = stamp()
     return Entry(sequence, time, previous, entry_hash(sequence, time, previous, record), record)
 
 
 def entry_hash(sequence: int, time: str, previous: str, record: dict[str, Any]) -> str:
     content: dict[str, JSON] = {"sequence": sequence, "time": time, "previous": previous, "record": record}
-    return digest(canonical(content))
+    return hash_of(canonical(content))
 
 
 def row_of(entry: Entry) -> dict[str, Any]:
@@ -192,7 +188,7 @@ def _require_name(value: object, field: str) -> None:
 
 
 def require_text(name: object, text: object) -> None:
-    """Raise `InputError` for a text, or a text's name, that cannot be kept."""
+    """Raise `InputError` for a text, or a text's name, that cannot be stored."""
     _require_name(name, "texts")
     shown = f"texts.{one_line(str(name), 60)}"
     if not isinstance(text, str):
@@ -202,10 +198,9 @@ def require_text(name: object, text: object) -> None:
 
 
 def stamp(moment: datetime | None = None) -> str:
-    """Return a moment (by default now) in UTC, ISO 8601 with microseconds. Texts of it sort as the moments
-    do.
+    """Return a moment (by default now) in UTC, ISO 8601 with microseconds: such texts sort as the moments do.
 
-    Raises `InputError` for one without a time zone.
+    Raises `InputError` for a moment without a time zone.
     """
     moment = datetime.now(UTC) if moment is None else moment
     if moment.tzinfo is None:

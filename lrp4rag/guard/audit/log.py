@@ -67,8 +67,8 @@ class AuditLog:
         read_only: bool = False,
         create: bool = True,
     ) -> AuditLog:
-        """Return the log at an SQLAlchemy URL, or in an SQLite file; it is made where there is none, unless
-        `create` is false.
+        """Return the log at an SQLAlchemy URL, or in an SQLite file; make a missing log, unless `create` is
+        false.
 
         `key` is the file of the Ed25519 key that signs checkpoints; with an empty log, it is made as well.
         With `texts`, the texts given with records are kept. With `read_only`, nothing is made or written, not
@@ -89,7 +89,7 @@ class AuditLog:
 
     @property
     def files(self) -> list[Path]:
-        """The files of an SQLite log, in whose place no output may be written."""
+        """The files of an SQLite log, which no output may replace."""
         return self._database.files
 
     def append(self, record: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> Entry:
@@ -114,12 +114,13 @@ class AuditLog:
         return entry
 
     def require_writable(self) -> None:
-        """Write to the log, to which nothing is added. Raises `LRP4RAGError` where that fails."""
+        """Write to the log without adding to it. Raises `LRP4RAGError` where that fails."""
         with self._database.writing() as connection:
             write_nothing(connection)
 
     def get(self, id: str) -> Entry | None:
-        """Return the entry with this id, if there is one. Raises `LRP4RAGError` where it was damaged."""
+        """Return the entry with this id; None where there is none. Raises `LRP4RAGError` where it was
+        changed."""
         with self._database.reading() as connection:
             return _find(connection, id)
 
@@ -132,7 +133,7 @@ class AuditLog:
             return {} if entry is None else read_texts(connection, [entry]).get(id, {})
 
     def texts_named(self, name: str, entries: Iterable[Entry]) -> dict[str, str]:
-        """Return the text of one name of several entries, by their ids, where it is kept. Raises as
+        """Return the text of one name of several entries, by their ids, where the log has it. Raises as
         `texts`."""
         with self._database.reading() as connection:
             return {id: texts[name] for id, texts in read_texts(connection, entries, name).items()}
@@ -184,8 +185,8 @@ class AuditLog:
         return count
 
     def erase(self, id: str) -> int:
-        """Delete the texts of an entry, and their salts; returns how many they were. That it was done is
-        appended. Raises `InputError` where there is no such entry."""
+        """Delete the texts of an entry, and their salts; append an entry that says so; return how many texts
+        they were. Raises `InputError` where there is no such entry."""
         with self._database.writing() as connection:
             row = connection.execute(select(ENTRIES).where(ENTRIES.c.id == id)).one_or_none()
             if row is None:
@@ -197,8 +198,8 @@ class AuditLog:
         return count
 
     def expire(self, before: datetime) -> int:
-        """Delete the texts of all entries older than a moment; returns how many they were. That it was done
-        is appended, unless there were none."""
+        """Delete the texts of all entries older than a moment; append an entry that says so, unless there
+        were none; return how many texts they were."""
         moment = stamp(before)
         old = select(ENTRIES.c.id).where(ENTRIES.c.time < moment)
         with self._database.writing() as connection:
@@ -209,8 +210,8 @@ class AuditLog:
         return count
 
     def checkpoint(self) -> Checkpoint:
-        """Sign the head of the chain, and store that. Raises `InputError` without a key, `LRP4RAGError` where
-        the log is empty."""
+        """Sign the head of the chain, and store the checkpoint. Raises `InputError` without a key,
+        `LRP4RAGError` where the log is empty."""
         if self._key is None:
             raise InputError("a checkpoint is signed: the log needs a key", field="key")
         with self._database.writing() as connection:
@@ -219,7 +220,7 @@ class AuditLog:
     def verify(
         self, public_key: Ed25519PublicKey | None = None, checkpoint: Checkpoint | None = None
     ) -> Verification:
-        """Read all of the log, and say what was changed. Raises `LRP4RAGError` where it cannot be read.
+        """Read all of the log, and report what was changed. Raises `LRP4RAGError` where it cannot be read.
 
         `public_key` is the one that checkpoints must be signed by (by default the log's own, if it was opened
         with one), `checkpoint` one that was kept elsewhere.
@@ -256,7 +257,7 @@ class AuditLog:
         return entry
 
     def _key_in(self, path: Path) -> Ed25519PrivateKey:
-        """Return the log's key, in a file that is made where log and file are new."""
+        """Return the log's key in a file; make a missing file for an empty log."""
         with self._database.reading() as connection:
             if not path.exists():
                 require_empty(connection, path)
@@ -266,8 +267,8 @@ class AuditLog:
 
 
 def _signed(connection: Connection, key: Ed25519PrivateKey) -> Checkpoint:
-    """Return a checkpoint of the head. Raises `InputError` where another key signed the log since it was
-    opened."""
+    """Sign the head, and return the checkpoint. Raises `InputError` where another key signed the log since it
+    was opened."""
     require_key_of_log(connection, key)
     return add_checkpoint(connection, key)
 

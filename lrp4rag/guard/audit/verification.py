@@ -1,4 +1,4 @@
-"""Verify that a log is as it was written: every entry, every checkpoint, every text that is kept."""
+"""Verify that a log is as it was written: every entry, every checkpoint, every stored text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Row, Select, select
 
 from lrp4rag.guard.audit.chain import Checkpoint, is_erased, named_texts
 from lrp4rag.guard.audit.database import CHECKPOINTS, ENTRIES, HEAD, TEXTS
-from lrp4rag.guard.audit.entry import NOTHING, digest, entry_hash, read_canonical, salted_hash, searched
+from lrp4rag.guard.audit.entry import NOTHING, entry_hash, read_canonical, salted_hash, searched
+from lrp4rag.util.hashes import hash_of
 from lrp4rag.util.text import one_line
 
 _AT_ONCE = 50
@@ -54,7 +55,7 @@ class Verification:
 
 
 def streamed(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any]]:
-    """Return the rows, a few of them in memory."""
+    """Yield the rows; a few of them are in memory at a time."""
     return iter(connection.execute(statement, execution_options={"yield_per": _AT_ONCE}))
 
 
@@ -62,7 +63,7 @@ _COMPARE = "compare it with an export or a backup"
 
 
 def check_entries(connection: Connection, result: Verification) -> Iterator[Problem]:
-    """Yield the problems of all entries in order, each with its texts beside it."""
+    """Yield the problems of all entries and of their texts, in the order of the entries."""
     joined = (
         select(*ENTRIES.c, TEXTS.c.name, TEXTS.c.salt, TEXTS.c.text)
         .outerjoin(TEXTS, TEXTS.c.id == ENTRIES.c.id)
@@ -82,7 +83,7 @@ def check_entries(connection: Connection, result: Verification) -> Iterator[Prob
 
 
 def check_strays(connection: Connection) -> Iterator[Problem]:
-    """Yield the texts of which there is no entry."""
+    """Yield a problem for each text without an entry."""
     strays = (
         select(TEXTS.c.id, TEXTS.c.name)
         .outerjoin(ENTRIES, ENTRIES.c.id == TEXTS.c.id)
@@ -130,12 +131,12 @@ def _shown(name: object) -> str:
 
 
 def check_checkpoints(connection: Connection, result: Verification) -> Iterator[Problem]:
-    """Yield the problems of all checkpoints in order. Without a key, theirs is the one of the first."""
+    """Yield the problems of all checkpoints in order. Without a key, that of the first checkpoint counts."""
     previous, expected = NOTHING, 1
     for row in streamed(connection, select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)):
         for what in _check_checkpoint(connection, row, expected, previous, result):
             yield Problem(None, f"checkpoint {row.number}: {what}")
-        previous = digest(str(row.checkpoint).encode("utf-8", "surrogateescape"))
+        previous = hash_of(str(row.checkpoint).encode("utf-8", "surrogateescape"))
         result.checkpoints, expected = result.checkpoints + 1, row.number + 1
 
 
@@ -187,7 +188,7 @@ def _hash_at(connection: Connection, sequence: int) -> object:
 
 
 MOST = 1000
-"""Problems that are told; after them the reading ends."""
+"""Problems that are reported; after them the reading ends."""
 
 
 def verify(connection: Connection, pinned: str | None, outside: Checkpoint | None) -> Verification:
@@ -201,9 +202,9 @@ def verify(connection: Connection, pinned: str | None, outside: Checkpoint | Non
 
 def _problems(connection: Connection, result: Verification, outside: Checkpoint | None) -> Iterator[Problem]:
     if connection.dialect.name == "sqlite":
-        for (said,) in connection.exec_driver_sql("PRAGMA integrity_check(10)"):
-            if said != "ok":
-                yield Problem(None, f"the file is damaged ({said}): keep a copy, and restore a backup")
+        for (report,) in connection.exec_driver_sql("PRAGMA integrity_check(10)"):
+            if report != "ok":
+                yield Problem(None, f"the file is damaged ({report}): keep a copy, and restore a backup")
     yield from check_entries(connection, result)
     yield from check_strays(connection)
     yield from check_checkpoints(connection, result)
@@ -214,8 +215,8 @@ def _problems(connection: Connection, result: Verification, outside: Checkpoint 
 
 def _check_head(connection: Connection, result: Verification) -> Iterator[Problem]:
     columns = (HEAD.c.one, HEAD.c.entries, HEAD.c.hash, HEAD.c.checkpoints)
-    heads = connection.execute(select(*columns).limit(2)).all()
-    if [tuple(head) for head in heads] != [(1, result.entries, result.head, result.checkpoints)]:
+    rows = connection.execute(select(*columns).limit(2)).all()
+    if [tuple(row) for row in rows] != [(1, result.entries, result.head, result.checkpoints)]:
         yield Problem(
             None,
             "the head names another last entry or checkpoint than there is, so the newest were cut off or "

@@ -36,12 +36,12 @@ class ExtractionWorker:
 
     def __init__(self, plan: Plan, store: Store) -> None:
         reader, configuration = plan.load(), store.configuration
-        here = replace(configuration, reader=reader.identity.as_dict())
-        configuration.require(here, store.folder / MANIFEST)
+        with_reader = replace(configuration, reader=reader.identity.as_dict())
+        configuration.require(with_reader, store.folder / MANIFEST)
         self._parts, self._extractor = plan.parts, Extractor(reader, store, max_memory=plan.max_memory)
 
     def run(self, group: Group) -> Rows:
-        """Return for each example why it failed ("": it did not)."""
+        """Return a row for each example with its error, empty where it did not fail."""
         failures = self._extractor.run(group, self._parts)
         return [{"error": failures.get(example, "")} for example in group.examples]
 
@@ -49,8 +49,8 @@ class ExtractionWorker:
 def extract_on_cluster(examples: Sequence[Example], folder: Path, plan: Plan, workers: Workers) -> Extraction:
     """Extract every response into a store, as `training.extract.extract` does.
 
-    Safe to interrupt and to kill, here and on any machine: running it again resumes. A worker tells the
-    configuration of the store: it has the device and the memory that the reader needs.
+    Safe to interrupt and to kill, here and on any machine: running it again resumes. The store's
+    configuration comes from a worker, which has the device and the memory that the reader needs.
     """
     import ray
 
@@ -68,7 +68,8 @@ def extract_on_cluster(examples: Sequence[Example], folder: Path, plan: Plan, wo
 
 
 def _configuration(plan: Plan) -> Configuration:
-    """Raises `InputError` for parts that this reader or composite cannot have."""
+    """Return the configuration of the store. Raises `InputError` for parts that the reader or the composite
+    cannot have."""
     reader, rules = plan.load(), composite_named(plan.composite)
     require_possible(plan.parts, reader)
     return Configuration(reader.identity.as_dict(), rules.name, truncation=plan.truncation)

@@ -32,9 +32,9 @@ RETRY_AFTER = 5
 """Seconds after which a client may ask again where a replica died, or none is there."""
 
 Ask = Callable[[Scope, bytes], AsyncGenerator[Message | None]]
-"""Has one replica answer a request (`Replica.answer`). Raises where the replica dies."""
+"""Asks one replica to answer a request (`Replica.answer`). Raises where the replica dies."""
 Collect = Callable[[], Awaitable[Mapping[str, list[Metric]]]]
-"""The metrics of each replica, by its name."""
+"""Collects the metrics of each replica, by its name."""
 
 
 def create_gateway(settings: Settings, ask: Ask, collect: Collect) -> FastAPI:
@@ -76,8 +76,8 @@ async def _forward(ask: Ask, scope: Scope, receive: Receive, send: Send) -> None
 
 
 async def _relay(ask: Ask, scope: Scope, body: bytes, send: Send) -> None:
-    """Send what a replica sends. Raises a problem (503) where it dies before it said anything; a stream of
-    events that it leaves ends with an error, and any other reply is cut."""
+    """Send the messages of a replica. Raises a problem (503) where it dies before it sent content; a stream
+    of events that it leaves ends with an error, and any other reply is cut."""
     start: Message | None = None  # kept back until there is content: so long, a status of 503 can be sent
     begun = complete = done = False
     try:
@@ -97,7 +97,7 @@ async def _relay(ask: Ask, scope: Scope, body: bytes, send: Send) -> None:
         LOG.error("a replica left a request: %s", type(error).__name__)
     if complete:
         return
-    left = Problem(
+    problem = Problem(
         503,
         "Unavailable",
         "the replica that answered has gone, or none is there; nothing more of this answer comes",
@@ -105,13 +105,13 @@ async def _relay(ask: Ask, scope: Scope, body: bytes, send: Send) -> None:
     )
     events = Headers(raw=(start or {}).get("headers", [])).get("content-type", "")
     if not begun or not events.startswith("text/event-stream"):
-        raise left  # a reply that has begun is cut: its connection is closed
-    await send({"type": "http.response.body", "body": b"" if done else chat.failed(left).encode()})
+        raise problem  # a reply that has begun is cut: its connection is closed
+    await send({"type": "http.response.body", "body": b"" if done else chat.failed(problem).encode()})
 
 
 def picklable_scope(scope: Scope) -> Scope:
-    """Return the parts of a request's scope that can be sent to another process."""
+    """Return the fields of a request's scope that can be sent to another process."""
     names = ("type", "asgi", "http_version", "method", "scheme", "path", "raw_path", "query_string")
-    parts = {name: scope[name] for name in names if name in scope}
+    fields = {name: scope[name] for name in names if name in scope}
     addresses = {name: scope[name] and tuple(scope[name]) for name in ("client", "server") if name in scope}
-    return {**parts, **addresses, "headers": [tuple(pair) for pair in scope["headers"]]}
+    return {**fields, **addresses, "headers": [tuple(pair) for pair in scope["headers"]]}

@@ -116,7 +116,7 @@ class Replica:
             await asyncio.wait({work})
 
     async def metrics(self) -> tuple[str, list[Metric]]:
-        """This replica's name and its metrics."""
+        """Return this replica's name and its metrics."""
         from ray import serve
 
         return serve.get_replica_context().replica_id.unique_id, await self._app.state.server.metrics()
@@ -126,10 +126,10 @@ class Replica:
 def serving(
     settings: Settings, *, replicas: int, address: str | None = None, load: Load = load_detector
 ) -> Iterator[tuple[FastAPI, Share]]:
-    """Start the replicas, yield the application before them and each one's share, and end them.
+    """Start the replicas, yield the application before them and the share of each, and end them.
 
-    Raises `InputError` where the cluster or the audit log is not fit, and `LRP4RAGError` where the replicas
-    do not start.
+    Raises `InputError` where the cluster or the audit log does not suit, and `LRP4RAGError` where the
+    replicas do not start.
     """
     try:
         import_ray()
@@ -148,8 +148,9 @@ def serving(
 
 
 def log_resources(settings: Settings, machines: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Resources that keep replicas on the machine of an SQLite log, also when another joins the cluster: Ray
-    has one of each machine's name. Raises `InputError` for such a log on a cluster of several machines."""
+    """Return resources that keep replicas on the machine of an SQLite log, also when another joins the
+    cluster: Ray has a resource named after each machine. Raises `InputError` for such a log on a cluster of
+    several machines."""
     if make_url(settings.audit).get_backend_name() != "sqlite":
         return {}
     if len(machines) > 1:
@@ -162,8 +163,8 @@ def log_resources(settings: Settings, machines: Sequence[Mapping[str, float]]) -
 
 
 def replica_settings(settings: Settings, share: Share) -> Settings:
-    """Return the settings with absolute paths, as replicas run in other folders, and with the one GPU they
-    see."""
+    """Return the settings with absolute paths, since replicas run in other folders, and with the one GPU that
+    each sees."""
     url = make_url(settings.audit)
     if url.get_backend_name() == "sqlite" and url.database:
         url = url.set(database=str(Path(url.database).absolute()))
@@ -220,7 +221,7 @@ def _deployed(
 
 
 def _calls(handle: Any) -> tuple[Any, Any]:
-    """`Ask` and `Collect` of the gateway, by a handle of the replicas."""
+    """Return the gateway's `Ask` and `Collect`, which call the replicas by their handle."""
     streaming = handle.options(stream=True)
 
     async def ask(scope: Scope, body: bytes) -> AsyncGenerator[Message | None]:

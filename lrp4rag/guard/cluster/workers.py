@@ -124,7 +124,7 @@ class Workers:
 
     @property
     def room(self) -> int:
-        """The number that fits the machines that the cluster has now."""
+        """The number of actors for which the cluster's machines have room now."""
         import ray
 
         needs = {"CPU": self.cpus, "GPU": int(self.gpu), "memory": self.memory or 0}
@@ -136,7 +136,7 @@ class Workers:
 
 
 def has_gpu() -> bool:
-    """Return whether a machine of the cluster has a GPU."""
+    """Say whether a machine of the cluster has a GPU."""
     import ray
 
     return bool(ray.cluster_resources().get("GPU", 0))  # type: ignore[no-untyped-call]

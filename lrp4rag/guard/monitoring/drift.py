@@ -60,7 +60,7 @@ class Table:
 
 
 def compare_means(before: Sequence[float], after: Sequence[float]) -> Difference:
-    """Welch's t-test. Both samples need two values or more."""
+    """Compare means by Welch's t-test. Both samples need two values or more."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     counts, means = (len(first), len(second)), (float(first.mean()), float(second.mean()))
     if np.ptp(first) == 0 and np.ptp(second) == 0:  # only whether they are the same value
@@ -75,8 +75,8 @@ def compare_means(before: Sequence[float], after: Sequence[float]) -> Difference
 
 
 def compare_proportions(before: Share, after: Share) -> Difference:
-    """Return a chi-squared test, or Fisher's where few are expected; the interval is Newcombe's (1998, method
-    10). Both need a value or more."""
+    """Compare proportions by a chi-squared test, or Fisher's where few are expected; the interval is
+    Newcombe's (1998, method 10). Both need a value or more."""
     p, test = _counts_test(np.array([[share.part, share.count - share.part] for share in (before, after)]))
     assert before.interval is not None
     assert after.interval is not None
@@ -92,14 +92,14 @@ def compare_proportions(before: Share, after: Share) -> Difference:
 
 
 def compare_tables(before: Mapping[str, int], after: Mapping[str, int]) -> Table:
-    """Return a chi-squared test of all categories together; rare ones count as one. Both need a value or
+    """Compare all categories together by a chi-squared test; rare ones count as one. Both need a value or
     more."""
     names = sorted(before.keys() | after.keys())
     counts = np.array([[sample.get(name, 0) for name in names] for sample in (before, after)])
     totals = counts.sum(1)
-    parts = {
+    differences = {
         name: compare_proportions(
-            *(Share(int(part), int(total)) for part, total in zip(column, totals, strict=True))
+            *(Share(int(count), int(total)) for count, total in zip(column, totals, strict=True))
         )
         for name, column in zip(names, counts.T, strict=True)
     }
@@ -107,8 +107,8 @@ def compare_tables(before: Mapping[str, int], after: Mapping[str, int]) -> Table
     if rare.sum() > 1:
         counts = np.column_stack([counts[:, ~rare], counts[:, rare].sum(1)])
     p, test = _counts_test(counts)
-    order = sorted(names, key=lambda name: (-abs(parts[name].value), name))
-    return Table({name: parts[name] for name in order}, p, test)
+    order = sorted(names, key=lambda name: (-abs(differences[name].value), name))
+    return Table({name: differences[name] for name in order}, p, test)
 
 
 def _counts_test(counts: NDArray[np.int64]) -> tuple[float, str]:
@@ -159,7 +159,7 @@ class Measure:
     * `worse`: 1 where higher is worse, -1 where lower is, 0 where neither is.
     * `relative`: its change is a part of its mean in the baseline; that of the others is absolute.
     * `grouped`: it is also compared within each topic and each generator.
-    * `retrieved`: it is of the checks of what was retrieved, and not of answers.
+    * `retrieved`: it is of the checks of passages, and not of answers.
     """
 
     name: str
@@ -203,7 +203,7 @@ MEASURES = (
     Measure("topics", "table", "cause", lambda x: x.topic),
     Measure("generators", "table", "cause", lambda x: x.generator),
 )
-"""In the order in which they are shown."""
+"""The measures, in the order in which they are shown."""
 
 
 SMALLEST_SAMPLE = 20
@@ -213,8 +213,8 @@ NAME = 40
 ALPHA = 0.05
 LEAST = 0.01
 WEIGHTS = {"outcome": 0.5, "cause": 0.25, "group": 0.25}
-"""Which part of the level each family of tests has: they share it, so that in all of them together a false
-alarm is no likelier than the level."""
+"""The part of the level that each family of tests has: they share it, so that in all of them together a
+false alarm is no likelier than the level."""
 Direction = Literal["worse", "better", "changed", ""]
 
 
@@ -253,7 +253,7 @@ class Change:
 
     @property
     def direction(self) -> Direction:
-        """Empty where it did not drift."""
+        """The direction of the drift; empty where the measure did not drift."""
         if not self.drifted:
             return ""
         way = self.measure.worse * self.difference.value
@@ -271,7 +271,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """All that was compared, at the level `alpha`; a change smaller than `least` is none."""
+    """The comparison of two windows at the level `alpha`; a change smaller than `least` is none."""
 
     baseline: Window
     window: Window
@@ -314,15 +314,15 @@ def _require(baseline: Window, window: Window) -> None:
     first, second = baseline.period, window.period
     if first.start < second.end and second.start < first.end:
         raise InputError(f"the windows overlap: {first} and {second}", field="baseline")
-    for name, part in (("baseline", baseline), ("since", window)):
-        if len(part.answers) < SMALLEST_SAMPLE:
-            count = len(part.answers)
-            held = (
+    for name, sample in (("baseline", baseline), ("since", window)):
+        if len(sample.answers) < SMALLEST_SAMPLE:
+            count = len(sample.answers)
+            shortage = (
                 f"holds {count or 'no'} answer{'' if count == 1 else 's'}, and {SMALLEST_SAMPLE} are needed"
             )
-            unread = f" ({part.unreadable} records of it could not be read)" if part.unreadable else ""
-            message = f"{part.period} {held}{unread}: name an earlier beginning, or another log with --audit"
-            raise InputError(message, field=name)
+            unread = f" ({sample.unreadable} records of it could not be read)" if sample.unreadable else ""
+            advice = "name an earlier beginning, or another log with --audit"
+            raise InputError(f"{sample.period} {shortage}{unread}: {advice}", field=name)
 
 
 _Sample = Sequence[float | bool | str]
@@ -332,11 +332,11 @@ def _samples(baseline: Window, window: Window) -> Iterator[tuple[Measure, Group 
     """Yield the values of each measure, of all answers and of those of each group."""
     for measure in MEASURES:
         first, second = (
-            part.retrievals if measure.retrieved else part.answers for part in (baseline, window)
+            sample.retrievals if measure.retrieved else sample.answers for sample in (baseline, window)
         )
         yield measure, None, _values(measure, first), _values(measure, second)
     for by in GROUPS:
-        before, after = (_grouped(part.answers, by) for part in (baseline, window))
+        before, after = (_grouped(sample.answers, by) for sample in (baseline, window))
         names = sorted(before.keys() | after.keys())
         for name in names if len(names) > 1 else ():
             early, late = before.get(name, []), after.get(name, [])
@@ -374,35 +374,35 @@ def _change(measure: Measure, group: Group | None, before: _Sample, after: _Samp
 
 
 def _adjusted(changes: Sequence[Change], alpha: float, least: float) -> Iterator[Change]:
-    """Adjust p-values within each family (Holm) and for its part of the level. What does not vary is
-    in no family: its test could not have found anything, whatever is true."""
+    """Adjust p-values within each family (Holm) and for its part of the level. A measure that does not vary
+    is in no family: its test could not have found anything, whatever is true."""
     adjusted: dict[int, float] = {}
     for family, weight in _weights(changes).items():
-        places = [
+        indices = [
             k for k, change in enumerate(changes) if change.family == family and change.difference.varies
         ]
-        values = holm([changes[k].difference.p for k in places])
-        adjusted |= {k: min(1.0, p / weight) for k, p in zip(places, values, strict=True)}
+        values = holm([changes[k].difference.p for k in indices])
+        adjusted |= {k: min(1.0, p / weight) for k, p in zip(indices, values, strict=True)}
     for k, change in enumerate(changes):
         p = adjusted.get(k, 1.0)
         yield replace(change, adjusted=p, drifted=p <= alpha and change.size >= least)
 
 
 def _weights(changes: Iterable[Change]) -> dict[str, float]:
-    """Weigh the families that there are; they share the weight of those that are not."""
+    """Weigh the families that are tested; they share the weight of the others."""
     there = {change.family for change in changes if change.difference.varies}
     total = sum(WEIGHTS[name] for name in there)
     return {name: WEIGHTS[name] / total for name in WEIGHTS if name in there}
 
 
 def measure_words(change: Change) -> str:
-    """Return the measure, of a table with the category that changed most."""
+    """Name the measure, that of a table with the category that changed most."""
     name = change.measure.name
     return name if change.category is None else f"{name}: {one_line(change.category, NAME)}"
 
 
 def value_words(measure: Measure, value: float) -> str:
-    """Return a mean or a proportion."""
+    """Write a mean or a proportion."""
     if measure.kind != "mean":
         return percent(value)
     return number(value, 3 if abs(value) < 10 else 1 if abs(value) < 1000 else 0)

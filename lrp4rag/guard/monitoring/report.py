@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from rich.console import Group as Parts
+from rich.console import Group as Renderables
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -66,7 +66,7 @@ CHANGES = {
 
 
 def advice(drift: Drift) -> list[str]:
-    """Return sentences, the likeliest causes first; none where nothing drifted."""
+    """Say what to do, in sentences, the likeliest causes first; nothing where nothing drifted."""
     if not drift.drifted:
         return []
     lines = [*_versions(drift), *_overall(drift, CAUSES, "worse"), *_groups(drift)]
@@ -150,7 +150,7 @@ def _name(change: Change) -> str:
 
 
 def _from_to(change: Change) -> str:
-    """Write both values, as 0.43 to 0.61."""
+    """Write both values: "0.43 to 0.61"."""
     before, after = change.difference.before, change.difference.after
     return f"{value_words(change.measure, before)} to {value_words(change.measure, after)}"
 
@@ -171,11 +171,11 @@ tbody th { font-weight: 400; color: var(--ink); }
 
 
 def render(drift: Drift) -> RenderableType:
-    """Return all answers measure by measure, the groups that drifted, and what to do."""
+    """Render all answers measure by measure, the groups that drifted, and what to do."""
     overall = [change for change in drift.changes if change.group is None]
     groups = [change for change in drift.changes if change.group is not None]
     drifted = [change for change in groups if change.drifted]
-    parts: list[RenderableType] = [
+    blocks: list[RenderableType] = [
         Text(headline(drift), style="bold red" if drift.drifted else "bold"),
         Text(f"baseline  {_window_words(drift.baseline)}"),
         Text(f"window    {_window_words(drift.window)}"),
@@ -184,16 +184,16 @@ def render(drift: Drift) -> RenderableType:
     ]
     if groups:
         counts = f"Within topics and generators, {len(drifted)} of {len(groups)} comparisons drifted"
-        parts += [Text(), Text(counts + (":" if drifted else "."))]
+        blocks += [Text(), Text(counts + (":" if drifted else "."))]
     if drifted:
-        parts.append(_table(drifted))
-    parts.append(Text())
-    parts += [Text(f"Next: {line}") for line in advice(drift)]
-    return Parts(*parts, *(Text(line, style="dim") for line in _notes(drift)))
+        blocks.append(_table(drifted))
+    blocks.append(Text())
+    blocks += [Text(f"Next: {line}") for line in advice(drift)]
+    return Renderables(*blocks, *(Text(line, style="dim") for line in _notes(drift)))
 
 
 def _table(changes: list[Change]) -> Table:
-    """Return a line for each change, below a line for its group."""
+    """Build a table with a line for each change, below a line for its group."""
     table = Table(box=None, pad_edge=False)
     for name in ("", "baseline", "window", "change [95 %]", "p", ""):
         table.add_column(name, justify="left" if not name else "right", no_wrap=bool(name))
@@ -210,7 +210,7 @@ def _table(changes: list[Change]) -> Table:
 
 
 def drift_page(drift: Drift, command: str) -> str:
-    """Show what to do, a figure, and every comparison; `command` stands in the small print."""
+    """Build the page: what to do, a figure, and every comparison; `command` stands in the small print."""
     style = asset("base.css") + _CSS
     directions = {change.direction for change in drift.drifted}
     overall = [_cells(change) for change in drift.changes if change.group is None]
@@ -232,7 +232,7 @@ def drift_page(drift: Drift, command: str) -> str:
 
 
 def record(drift: Drift) -> dict[str, Any]:
-    """JSON values."""
+    """Return the comparison as JSON values."""
     return {
         "drift": bool(drift.drifted),
         "headline": headline(drift),
@@ -275,7 +275,7 @@ def _change_record(change: Change) -> dict[str, Any]:
         "family": change.family,
         "drifted": change.drifted,
         "said": change.direction,
-        "parts": parts and {name: _difference_record(part) for name, part in parts.items()},
+        "parts": parts and {name: _difference_record(difference) for name, difference in parts.items()},
     }
 
 
@@ -293,8 +293,8 @@ def headline(drift: Drift) -> str:
         ("better",): "quality is better",
         (): "something behind quality changed",
     }
-    what = words.get(tuple(outcomes), "quality changed")
-    return f"Drift: {what} ({len(drift.drifted)} of {len(drift.changes)} comparisons)"
+    news = words.get(tuple(outcomes), "quality changed")
+    return f"Drift: {news} ({len(drift.drifted)} of {len(drift.changes)} comparisons)"
 
 
 def _window_words(window: Window) -> str:
@@ -364,7 +364,7 @@ BEFORE, AFTER = "#777777", "#0072b2"
 WIDTH, DPI = 10.0, 120
 MOST_POINTS = 35
 SMALLEST_POINT = 5
-"""Answers of an interval of time that has a point."""
+"""The fewest answers of an interval of time that has a point."""
 
 
 def over_time(drift: Drift) -> bytes:

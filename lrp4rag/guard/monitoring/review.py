@@ -1,4 +1,4 @@
-"""Answers for people to look at: which, why, and as text, JSON and a table to fill in."""
+"""Answers for people to look at, and why; as text, as JSON, and as a table to fill in."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Group as Parts
+from rich.console import Group as Renderables
 from rich.console import RenderableType
 from rich.text import Text
 
 from lrp4rag.guard.monitoring.windows import Answer, Period, answer_of, shown
 from lrp4rag.guard.second_opinion.sampling import Agreement, agreement, lot
-from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_said, passages_of
+from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_statements, passages_of
 from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line, safe_cell, visible
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Why = Literal["escalated", "disputed", "withheld", "doubtful", "sampled"]
 WHYS: tuple[Why, ...] = ("escalated", "disputed", "withheld", "doubtful", "sampled")
-"""In the order of the list."""
+"""The reasons, in the order of the list."""
 LIMIT, SAMPLE = 50, 20
 LOTS = b"0"
 """The key by which answers are drawn."""
@@ -59,12 +59,12 @@ class ReviewList:
 
 
 def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: int = SAMPLE) -> ReviewList:
-    """At most `limit` answers that were withheld, doubted or contradicted by a user, the gravest first, and
+    """List at most `limit` answers that were escalated, disputed, withheld or doubted, the gravest first, and
     `sample` of all others, drawn at random: of the same answers, the same ones again.
 
     Answers that a reviewer has spoken on are left out. Raises `InputError` for a period without answers.
     """
-    said = last_said(log.entries(period.start, kinds=SAYING))
+    statements = last_statements(log.entries(period.start, kinds=SAYING))
     opinions = {
         str(entry.record.get("of")): entry.record for entry in log.entries(period.start, kinds=(OPINION,))
     }
@@ -78,7 +78,7 @@ def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: in
         opinion = opinions.get(answer.id, {})
         if opinion.get("chosen") == "sampled":
             pairs.append((_grounded(answer), opinion.get("grounded")))
-        if said.get(answer.id, {}).get("kind") == "review":
+        if statements.get(answer.id, {}).get("kind") == "review":
             reviewed += 1
         else:
             answers.append(answer)
@@ -90,7 +90,7 @@ def review_list(log: AuditLog, period: Period, *, limit: int = LIMIT, sample: in
         raise InputError(message, field="since")
     grouped: dict[Why, list[tuple[Answer, str]]] = {why: [] for why in WHYS}
     for answer in answers:
-        why, words = _reason(answer, said.get(answer.id), opinions.get(answer.id, {}).get("grounded"))
+        why, words = _reason(answer, statements.get(answer.id), opinions.get(answer.id, {}).get("grounded"))
         grouped[why].append((answer, words))
     items = tuple(
         Item(answer, why, words, log.texts(answer.id))
@@ -109,12 +109,13 @@ def _grounded(answer: Answer) -> bool | None:
     return answer.probability < answer.threshold
 
 
-def _reason(answer: Answer, said: Mapping[str, Any] | None, opinion: bool | None) -> tuple[Why, str]:
-    """`opinion` is whether a judge finds the answer grounded, where it says."""
+def _reason(answer: Answer, statement: Mapping[str, Any] | None, opinion: bool | None) -> tuple[Why, str]:
+    """Return why an answer is on the list, and in words. `opinion` says whether a judge finds the answer
+    grounded; None where it does not say."""
     if answer.action == "escalate":
         also = "" if opinion is None else f"; the judge finds it {'right' if opinion else 'hallucinated'}"
         return "escalated", f"escalated, and waits for a reviewer: {answer.reason}{also}"
-    user = {"grounded": True, "hallucinated": False}.get(str(said and said.get("said")))
+    user = {"grounded": True, "hallucinated": False}.get(str(statement and statement.get("said")))
     if dispute := _dispute(answer, "a user says that it is", user) or _dispute(
         answer, "the judge finds it", opinion
     ):
@@ -183,23 +184,23 @@ _AGREEMENT = ("answers", "share", "kappa", "low", "high", "unanswered", "unjudge
 
 
 def render(reviews: ReviewList) -> RenderableType:
-    """Return each answer with why it is there, and how many there are that are not."""
-    parts: list[RenderableType] = [Text(headline(reviews), style="bold")]
+    """Render each answer with why it is on the list, and how many are not on it."""
+    blocks: list[RenderableType] = [Text(headline(reviews), style="bold")]
     for number, item in enumerate(reviews.items, start=1):
-        parts += _lines(number, item)
-    parts.append(Text())
+        blocks += _lines(number, item)
+    blocks.append(Text())
     counted = [f"{reviews.shown(why)} of {reviews.of[why]} {why}" for why in WHYS if reviews.of[why]]
     if counted:
-        parts.append(Text(f"On the list: {', '.join(counted)}."))
+        blocks.append(Text(f"On the list: {', '.join(counted)}."))
     if reviews.agreement is not None:
-        parts.append(Text(agreement_words(reviews.agreement)))
+        blocks.append(Text(agreement_words(reviews.agreement)))
     if reviews.items and not any(item.texts for item in reviews.items):
-        parts.append(
+        blocks.append(
             Text("The log keeps no texts of them: the server's setting keep_texts does.", style="dim")
         )
     if reviews.items:
-        parts.append(Text("Record what you find: POST /v1/reviews (docs/serve.md).", style="dim"))
-    return Parts(*parts)
+        blocks.append(Text("Record what you find: POST /v1/reviews (docs/serve.md).", style="dim"))
+    return Renderables(*blocks)
 
 
 def agreement_words(agreement: Agreement) -> str:
@@ -242,7 +243,7 @@ def _lines(number: int, item: Item) -> Iterator[Text]:
 
 
 def record(reviews: ReviewList) -> dict[str, Any]:
-    """JSON values."""
+    """Return the list as JSON values."""
     return {
         "start": reviews.period.start.isoformat(),
         "end": reviews.period.end.isoformat(),
@@ -256,7 +257,7 @@ def record(reviews: ReviewList) -> dict[str, Any]:
 
 
 def item_record(item: Item) -> dict[str, Any]:
-    """JSON values of an answer; texts are None where they are not kept."""
+    """Return an answer as JSON values; texts are None where the log does not have them."""
     return {
         "id": item.answer.id,
         "time": item.answer.time.isoformat(),

@@ -44,8 +44,8 @@ class Period:
 
 
 def moment(text: str, now: datetime, field: str | None = None) -> datetime:
-    """Return a moment in UTC: so long ago, or in ISO 8601. Raises `InputError` for anything else, and for
-    what is yet to come."""
+    """Parse a moment: so long ago, or in ISO 8601; return it in UTC. Raises `InputError` for anything else,
+    and for a moment yet to come."""
     words = text.strip()
     try:
         if (ago := _AGO.fullmatch(words)) is not None:
@@ -75,7 +75,8 @@ def period(text: str, now: datetime, *, end: datetime | None = None, field: str 
 
 
 def preceding(late: Period, lengths: int) -> Period:
-    """Return the period before it, `lengths` times as long. Raises `InputError` beyond all calendars."""
+    """Return the period before another, `lengths` times as long. Raises `InputError` beyond all
+    calendars."""
     try:
         return Period(late.start - lengths * late.length, late.start)
     except OverflowError:
@@ -84,7 +85,7 @@ def preceding(late: Period, lengths: int) -> Period:
 
 
 def shown(time: datetime) -> str:
-    """2026-11-01 09:30, to the minute."""
+    """Write a time to the minute: 2026-11-01 09:30, in UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
@@ -111,9 +112,9 @@ _Score = Annotated[Finite, AfterValidator(_of_a_scale)]
 
 @checked(frozen=True, slots=True, config=ConfigDict(extra="ignore", strict=True))
 class Answer:
-    """The record of a decision: on an answer, or on what was retrieved for one. What was not recorded is
-    None. `retrieval_score` is the best of its passages', None beyond `LARGEST_SCORE`. Raises
-    `ValidationError` for what cannot be."""
+    """The record of a decision on an answer, or on the passages retrieved for an answer. A field that was not
+    recorded is None. `retrieval_score` is that of the best passage, None beyond `LARGEST_SCORE`. Raises
+    `ValidationError` for impossible values."""
 
     id: str
     kind: str
@@ -148,14 +149,14 @@ class Answer:
 
     @property
     def judged(self) -> bool:
-        """True where a verdict is behind it."""
+        """True where the decision rests on a verdict."""
         return not self.unlike and self.reason != UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The answers of a period and the checks of what was retrieved, in the order of the log; `unreadable` is
-    how many records are none of this version's."""
+    """The answers of a period and the checks of passages, in the order of the log; `unreadable` is how many
+    records this version cannot read."""
 
     period: Period
     answers: tuple[Answer, ...]
@@ -180,7 +181,7 @@ def read_window(log: AuditLog, period: Period) -> Window:
 
 
 def answer_of(entry: Entry) -> Answer | None:
-    """Return the record of an entry; None for one that another version wrote, or that says what cannot be."""
+    """Return the record of an entry; None for one of another version, or with impossible values."""
     try:
         return Answer(**{**entry.record, "time": datetime.fromisoformat(entry.time)})
     except (ValidationError, ValueError, TypeError):

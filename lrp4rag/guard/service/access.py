@@ -1,8 +1,7 @@
-"""Who may use the server, how often, and under which name: bearer tokens, and their middleware."""
+"""Bearer tokens, and their middleware: who may use the server, how often, and under which name."""
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import secrets
@@ -19,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lrp4rag.guard.service.problems import Problem, busy
+from lrp4rag.util.hashes import hash_of
 
 CLIENT = "lrp4rag.client"
 """Key of the client's name in a request's scope."""
@@ -36,8 +36,8 @@ def new_token() -> tuple[str, str]:
 
 
 def hash_of_token(token: str) -> str:
-    """SHA-256: a token is random and long, so that nothing slower is needed."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+    """Hash a token by SHA-256: it is random and long, so that nothing slower is needed."""
+    return hash_of(token.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(slots=True)
@@ -56,13 +56,13 @@ class Access:
         if not self.tokens:
             return "anyone"
         scheme, _, token = (authorization or "").partition(" ")
-        given = hash_of_token(token.strip()) if scheme.casefold() == "bearer" else ""
+        digest = hash_of_token(token.strip()) if scheme.casefold() == "bearer" else ""
         # All are compared, so that the time tells nothing.
-        known = [name for name, hash in self.tokens.items() if hmac.compare_digest(hash, given)]
-        if not known:
+        names = [name for name, hash in self.tokens.items() if hmac.compare_digest(hash, digest)]
+        if not names:
             headers = {"WWW-Authenticate": "Bearer"}
             raise Problem(401, "Unauthorized", "send a token: Authorization: Bearer …", headers=headers)
-        return known[0]
+        return names[0]
 
     def count(self, name: str) -> None:
         """Count a request; raises a problem (429) for too many."""
@@ -75,7 +75,7 @@ class Access:
 
     @contextmanager
     def answering(self, name: str) -> Iterator[None]:
-        """While an answer is written; raises a problem (429) for too many at a time."""
+        """Count an answer while it is written; raises a problem (429) for too many at a time."""
         if self._answers[name] >= self.most_answers:
             raise busy(1, f"{self.most_answers} answers are being written for this token")
         self._answers[name] += 1

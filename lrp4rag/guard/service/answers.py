@@ -37,7 +37,7 @@ class RecordedPart:
     sentence: DecidedSentence | None = None
 
     def extension(self) -> dict[str, Any]:
-        """The record of it that the client gets."""
+        """Return the record of the part that the client gets."""
         decision: dict[str, Any] = {} if self.decision is None else self.decision.model_dump()
         return decision if self.sentence is None else decision | self.sentence.record()
 
@@ -62,8 +62,9 @@ class JudgedAnswer:
     assessment: Assessment | None = None
 
     async def parts(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[RecordedPart]:
-        """Raises a problem where the reader has no time for it or the upstream fails, and what the audit log
-        raises where it cannot be written. Text not judged by then is not released."""
+        """Yield the parts, each once it is judged and recorded. Raises a problem where the reader has no time
+        or the upstream fails, and where the audit log cannot be written; text not judged by then is not
+        released."""
         with self.server.access.answering(self.by):
             async with aclosing(self._parts(deltas)) as parts:
                 async for part in parts:
@@ -135,7 +136,7 @@ class JudgedAnswer:
         answer.write(delta.content)
 
     async def _recorded(self, answer: GuardedAnswer, due: str | Pending) -> RecordedPart:
-        """Decide on a sentence, and have the decision on disk before its text leaves."""
+        """Decide on a sentence, and record the decision before its text leaves."""
         if isinstance(due, str):
             return RecordedPart(due)
 
@@ -208,15 +209,15 @@ class JudgedAnswer:
             abstained=answer.abstained,
             finish_reason=self.finish_reason,
             evidence=evidence_of(
-                [one for one in answer.judged if one.sentence is not None],
-                [span for one in answer.judged for span in one.spans],
+                [piece for piece in answer.judged if piece.sentence is not None],
+                [span for piece in answer.judged for span in piece.spans],
             ),
             texts=texts_of(self.example.question, self.example.passages, answer.text),
         )
 
 
 async def _next(deltas: AsyncGenerator[Delta], until: float) -> Delta | None:
-    """None after the last; raises a problem (504) where it does not come by then."""
+    """Return the next delta, None after the last; raises a problem (504) where it does not come in time."""
     try:
         async with asyncio.timeout(until - time.monotonic()) as timeout:
             delta = await anext(deltas, None)
@@ -229,6 +230,6 @@ async def _next(deltas: AsyncGenerator[Delta], until: float) -> Delta | None:
 
 
 def _require_time(until: float) -> None:
-    """Also within one delta, which may hold many sentences."""
+    """Raise a problem (504) after the deadline; also within one delta, which may hold many sentences."""
     if time.monotonic() > until:
         raise Problem(504, "The upstream failed", "its answer takes longer than is allowed")

@@ -83,8 +83,8 @@ def decisions(
     is known. Without texts; with `questions`, each has its question, shortened, where that is kept."""
     log = server.recorder.log
     entries = log.latest(KINDS, before=before, limit=limit)
-    asked = log.texts_named("question", entries) if questions else {}
-    short = {id: {"question": clipped(text, LONGEST_QUESTION)} for id, text in asked.items()}
+    texts = log.texts_named("question", entries) if questions else {}
+    short = {id: {"question": clipped(text, LONGEST_QUESTION)} for id, text in texts.items()}
     return {"decisions": [_listed(entry) | short.get(entry.id, {}) for entry in entries]}
 
 
@@ -111,16 +111,16 @@ async def review(body: ReviewRequest, server: Server, client: Client) -> dict[st
     allowed = server.settings.reviewers
     if allowed and client not in allowed:
         raise Problem(403, "Forbidden", "this token may not review")
-    return await _said(server, "review", body, client)
+    return await _record_statement(server, "review", body, client)
 
 
 @ROUTES.post("/v1/feedback", tags=["review"])
 async def feedback(body: FeedbackRequest, server: Server, client: Client) -> dict[str, str]:
     """What a user says of an answer."""
-    return await _said(server, "feedback", body, client)
+    return await _record_statement(server, "feedback", body, client)
 
 
-async def _said(
+async def _record_statement(
     server: State, kind: Literal["review", "feedback"], body: ReviewRequest | FeedbackRequest, client: str
 ) -> dict[str, str]:
     entry = await run_in_threadpool(server.recorder.log.get, body.decision)
@@ -128,9 +128,9 @@ async def _said(
         raise Problem(404, "Not found", "there is no answer with this id", field="decision")
     if isinstance(body, ReviewRequest):
         body.require_within(entry.record.get("characters"))
-    told = body.model_dump(mode="json", exclude={"decision", "comment"})
+    statement = body.model_dump(mode="json", exclude={"decision", "comment"})
     texts = {} if body.comment is None else {"comment": body.comment}
-    id = await server.recorder.note(kind, by=client, of=body.decision, texts=texts, **told)
+    id = await server.recorder.note(kind, by=client, of=body.decision, texts=texts, **statement)
     metrics.said(kind, body.said, corrects(body.said, entry.record))
     return {"id": id}
 
@@ -151,8 +151,8 @@ async def readyz(server: Server) -> dict[str, str]:
 @ROUTES.get("/metrics", tags=["watch"], response_class=PlainTextResponse)
 async def prometheus(server: Server) -> PlainTextResponse:
     """Prometheus."""
-    found = await server.metrics()
-    return PlainTextResponse(metrics.exposition(found), media_type=metrics.CONTENT_TYPE)
+    collected = await server.metrics()
+    return PlainTextResponse(metrics.exposition(collected), media_type=metrics.CONTENT_TYPE)
 
 
 HEADERS = {

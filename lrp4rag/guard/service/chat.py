@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: what is asked, and how judged parts are told."""
+"""OpenAI's chat completions: requests are parsed, and judged parts become replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lrp4rag.example import Example
 from lrp4rag.guard.service.access import Client
 from lrp4rag.guard.service.answers import JudgedAnswer, RecordedPart
 from lrp4rag.guard.service.models import Extension, example_of
-from lrp4rag.guard.service.passages import Found, Template, passages_in, text_of
+from lrp4rag.guard.service.passages import Retrieved, Template, passages_in, text_of
 from lrp4rag.guard.service.problems import Problem, as_problem
 from lrp4rag.guard.service.requests import StrictRoute, json_of, unless_gone
 from lrp4rag.guard.service.state import Server
@@ -25,7 +25,7 @@ from lrp4rag.util.types import first_fault
 ROUTES = APIRouter(route_class=StrictRoute)
 EXTENSION = "lrp4rag"
 DONE = "data: [DONE]\n\n"
-"""The last event of a stream that is whole."""
+"""The last event of a complete stream."""
 REFUSED: dict[str, str] = {
     "functions": "calls of functions are no text that can be judged",
     "logprobs": "they would tell the words that are withheld",
@@ -131,12 +131,12 @@ def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], 
     except ValidationError as error:
         message, field = first_fault(error)
         raise Problem(422, "Invalid request", message, field=f"{EXTENSION}.{field}") from None
-    found = passages_in(body, template) if extension.passages is None else Found(extension.passages)
-    if found is None:
+    retrieved = passages_in(body, template) if extension.passages is None else Retrieved(extension.passages)
+    if retrieved is None:
         detail = f'without passages nothing can be judged: send "{EXTENSION}": {{"passages": ["…"]}}'
         also = "with OpenAI's client as extra_body; documents, results of tools and a template do as well"
         raise Problem(422, "No passages", f"{detail}, {also}", field=EXTENSION)
-    question = extension.question or found.question or _question(body["messages"])
+    question = extension.question or retrieved.question or _question(body["messages"])
     sent = {name: value for name, value in body.items() if name != EXTENSION}
     try:
         json.dumps(sent, ensure_ascii=False, allow_nan=False).encode()
@@ -144,11 +144,11 @@ def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], 
         raise Problem(400, "Invalid request", "it holds what is no JSON, or half of a character") from None
     generator = body.get("model")
     named = generator if isinstance(generator, str) else None
-    return sent, extension, example_of(question, found.passages, generator=named)
+    return sent, extension, example_of(question, retrieved.passages, generator=named)
 
 
 def _refuse(body: Mapping[str, Any]) -> None:
-    """Raises a problem (400) for what would let out text that nobody judged."""
+    """Raise a problem (400) for fields that would let out text that nobody judged."""
     for name, why in REFUSED.items():
         if body.get(name) not in (None, False, [], {}, ["text"]):
             raise Problem(400, "Not supported", f"{name}: {why}", field=name)
@@ -167,7 +167,7 @@ def _question(messages: list[Any]) -> str:
 
 
 def completion(answer: JudgedAnswer, parts: list[RecordedPart], model: str) -> dict[str, Any]:
-    """Return the whole answer, with the decisions under "lrp4rag"."""
+    """Return the reply with the whole answer, and the decisions under "lrp4rag"."""
     text = "".join(part.text for part in parts)
     if answer.assessment is not None and answer.assessment.withheld:
         text = answer.assessment.message
@@ -192,9 +192,10 @@ def completion(answer: JudgedAnswer, parts: list[RecordedPart], model: str) -> d
 async def events(
     answer: JudgedAnswer, parts: AsyncGenerator[RecordedPart], model: str, *, usage: bool
 ) -> AsyncGenerator[str]:
-    """Server-sent events: a chunk for each part, one for how the answer ended, and with `usage` another.
+    """Yield server-sent events: a chunk for each part, one for the end of the answer, and with `usage` one
+    more.
 
-    An answer that fails ends with an error, and nothing that was not judged.
+    An answer that fails ends with an error, and without text that was not judged.
     """
 
     def chunk(delta: Mapping[str, Any], more: Mapping[str, Any], finish: str | None = None) -> str:
@@ -224,12 +225,12 @@ async def events(
 
 
 def failed(problem: Problem) -> str:
-    """Return the event by which a stream ends that is not whole."""
+    """Return the event that ends a stream of which a part is missing."""
     return _event({"error": problem.error()})
 
 
 def _decision(answer: JudgedAnswer) -> dict[str, Any]:
-    """Of the whole answer; what is withheld is quoted nowhere."""
+    """Return the decision on the answer as a whole; it does not quote what is withheld."""
     decision = {} if answer.decision is None else answer.decision.model_dump()
     if answer.assessment is None:
         return decision

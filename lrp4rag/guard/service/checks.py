@@ -1,4 +1,4 @@
-"""What `lrp4rag serve --check` finds out without starting a server."""
+"""Check the settings of a server without starting it: `lrp4rag serve --check`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWERS_IN = 10
 
 
 def check(settings: Settings) -> Iterator[str]:
-    """Lines that say what would run; no secret is among them. Raises `InputError` for what would not."""
+    """Yield lines that say what would run, without secrets. Raises `InputError` for what would not run."""
     detector = settings.detector
     if settings.reader is not None:
         detector = str(detector_beside(detector, settings.reader))

@@ -74,7 +74,7 @@ async def _judge(server: State, body: JudgeRequest, by: str, *, admitted: bool =
         shown=assessment.shown(body.response),
         faithfulness=results["faithfulness"],
         fact_score=results["fact_score"],
-        findings=[record_finding(one) for one in assessment.checked.every],
+        findings=[record_finding(finding) for finding in assessment.checked.every],
         closest=[number + 1 for number in assessment.closest],
         unavailable=results["unavailable"],
         verdict=verdict.to_dict(),
@@ -88,7 +88,7 @@ def _labels(server: State, body: JudgeRequest, *, sentences: int | None = None) 
 
 
 @ROUTES.post("/v1/judge", name="judge", tags=["judge"])
-async def judge_one(body: JudgeRequest, request: Request, server: Server, client: Client) -> JudgeReply:
+async def judge_response(body: JudgeRequest, request: Request, server: Server, client: Client) -> JudgeReply:
     """Judge one response by its question and passages."""
     return await unless_gone(request, _judge(server, body, client))
 
@@ -98,9 +98,9 @@ async def batch(body: BatchRequest, request: Request, server: Server, client: Cl
     """Judge several; replies keep their order, and one that fails is a problem in its place."""
     server.worker.admit(server.settings.seconds)
     replies: list[Any] = []
-    for one in body.requests:
+    for judge_request in body.requests:
         try:
-            reply = await unless_gone(request, _judge(server, one, client, admitted=True))
+            reply = await unless_gone(request, _judge(server, judge_request, client, admitted=True))
             replies.append(reply.model_dump(mode="json"))
         except Exception as error:
             if await request.is_disconnected():
@@ -123,41 +123,41 @@ async def retrieval_check(body: RetrievalRequest, server: Server, client: Client
         kept=[number + 1 for number in kept],
         findings=counted(findings),
         **labels(server.settings, sources, topic=body.topic),
-        texts=texts_of(body.question, [one.read for one in sources]),
+        texts=texts_of(body.question, [source.read for source in sources]),
     )
     return RetrievalReply(
         decision=decision,
         null=not kept,
         kept=[number + 1 for number in kept],
         prompt_note=note,
-        findings=[record_finding(one) for one in findings],
+        findings=[record_finding(finding) for finding in findings],
     )
 
 
 def _gated(policy: Policy, body: RetrievalRequest) -> tuple[list[int], list[Finding], str]:
-    """Indexes of the passages to keep, findings, and the note for the prompt. Raises a problem (503) where
-    the time was too short."""
+    """Return the indexes of the passages to keep, findings, and the note for the prompt. Raises a problem
+    (503) where the time was too short."""
     gate = policy.enabled_checks.get("retrieval")
     gate = gate if isinstance(gate, RetrievalGate) else RetrievalGate()
     sources = tuple(row.source for row in body.passages)
-    asked = CheckInput(body.question, sources, deadline=time.monotonic() + policy.budget)
+    check_input = CheckInput(body.question, sources, deadline=time.monotonic() + policy.budget)
     try:
-        result = gate.decide(asked)
+        result = gate.decide(check_input)
     except Exception:
         metrics.missed("retrieval", "retrieval")
         raise Problem(503, "Unavailable", "the passages could not be looked at in time") from None
     check = {"conflicts": policy.enabled_checks.get("conflicts") or Conflicts()}
-    conflicts = run_checks(check, asked, budget=policy.budget)
+    conflicts = run_checks(check, check_input, budget=policy.budget)
     if conflicts.unavailable:
         metrics.missed("retrieval", "conflicts")
         raise Problem(503, "Unavailable", "the passages could not be compared in time")
     # What was dropped says nothing against what is kept.
-    told = [one for one in conflicts.every if set(one.passages) <= set(result.kept)]
-    return list(result.kept), [*result.findings, *told], prompt_note(told, sources)
+    findings = [finding for finding in conflicts.every if set(finding.passages) <= set(result.kept)]
+    return list(result.kept), [*result.findings, *findings], prompt_note(findings, sources)
 
 
 HEADERS = {"x-lrp4rag-passages": "passages", "x-lrp4rag-question": "question"}
-"""In JSON, which can be written in ASCII."""
+"""Headers and the parameters that they have, in JSON, which can be written in ASCII."""
 UNJUDGED = "calls of tools and images are no text that can be judged"
 
 
@@ -174,13 +174,13 @@ class GuardrailRequest(BaseModel):
     additional_provider_specific_params: dict[str, Any] | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """Of the guardrail, under those of the request: LiteLLM hands on the headers that `extra_headers`
-        names, and no other part of a request."""
-        found = dict(self.additional_provider_specific_params or {})
+        """Return the guardrail's parameters, with those of the request in their place: LiteLLM hands on the
+        headers that `extra_headers` names, and no other part of a request."""
+        parameters = dict(self.additional_provider_specific_params or {})
         for name, value in (self.request_headers or {}).items():
             if name.lower() in HEADERS:
-                found[HEADERS[name.lower()]] = parse(value)
-        return found
+                parameters[HEADERS[name.lower()]] = parse(value)
+        return parameters
 
 
 class GuardrailReply(BaseModel):
@@ -213,18 +213,20 @@ async def guardrail(
         return GuardrailReply(action="NONE")
     policy = server.settings.policy
     try:
-        known = _Parameters.model_validate(body.parameters())
+        parameters = _Parameters.model_validate(body.parameters())
     except (ValueError, RecursionError):
         return GuardrailReply(action="BLOCKED", blocked_reason="no passages came with the response")
     texts = []
     for text in body.texts:
-        one = JudgeRequest(response=text, **dict(known))
+        judge_request = JudgeRequest(response=text, **dict(parameters))
         try:
-            reply = await unless_gone(request, _judge(server, one, client))
+            reply = await unless_gone(request, _judge(server, judge_request, client))
             action, shown = reply.decision.action, reply.shown
         except Exception:  # whatever fails is no clean verdict
             action, shown = policy.unavailable, f"{text}{policy.texts.mark}"
-            await server.recorder.decide("response", action, "unavailable", by=client, **_labels(server, one))
+            await server.recorder.decide(
+                "response", action, "unavailable", by=client, **_labels(server, judge_request)
+            )
             if action != "mark":
                 shown = policy.texts.unavailable_notice
         if action in WITHHELD:

@@ -90,7 +90,8 @@ REPLICAS.set(1)
 
 
 def _begin_at_zero() -> None:
-    """Make what alerts look at: a counter that begins with its first event shows no increase by it."""
+    """Start at zero the series that alerts look at: a counter that begins with its first event shows no
+    increase by it."""
     for kind in get_args(Kind):
         DECISIONS.labels(kind, "serve", "grounded")
         DECISIONS.labels(kind, "withhold", "unavailable")
@@ -131,14 +132,14 @@ def decided(record: Mapping[str, Any]) -> None:
 
 
 def missed(kind: Kind, part: str = "verdict") -> None:
-    """Count what did not come, and what no record tells."""
+    """Count a verdict, a check or an answer that did not come, and that no record tells of."""
     UNAVAILABLE.labels(kind, part).inc()
 
 
 @contextmanager
 def missing(kind: Kind) -> Iterator[None]:
-    """Count a verdict that is missing where something raises within, unless it is the request's fault or is
-    refused, which is counted there."""
+    """Count a missing verdict where the block raises, unless the request is at fault or is refused, which is
+    counted elsewhere."""
     try:
         yield
     except (Problem, InputError):
@@ -153,7 +154,7 @@ def took(stage: Stage, kind: Kind | Note, seconds: float) -> None:
 
 
 def timed(stage: Stage, kind: Kind | Note) -> AbstractContextManager[object]:
-    """Take the time of what is done within, whether it succeeds or not."""
+    """Take the time of the block, whether it succeeds or not."""
     return SECONDS.labels(stage, kind).time()
 
 
@@ -186,19 +187,19 @@ class _Collected(Collector):
 
 
 def exposition(metrics: Iterable[Metric]) -> bytes:
-    """Metrics as Prometheus reads them."""
+    """Write metrics as Prometheus reads them."""
     return generate_latest(_Collected(metrics))
 
 
 DOOR = "door"
 _DOORS = ("lrp4rag_refused", "lrp4rag_replicas")
-"""What is counted where requests come in: each passes there, whether a replica refuses it or not."""
+"""Metrics that are counted at the door: each request passes there, whether a replica refuses it or not."""
 _OF_THE_PROCESS = "lrp4rag_process_"
 
 
 def joined(replicas: Mapping[str, Iterable[Metric]]) -> bytes:
-    """Return the metrics of several processes as Prometheus reads them, each sample with the name of its
-    `replica`, and those of the process itself, which is the door before them."""
+    """Write the metrics of several processes as Prometheus reads them, each sample with the name of its
+    `replica`, and those of this process, which is the door before them."""
     REPLICAS.set(len(replicas))
     families: dict[str, Metric] = {}
     for replica, metrics in ((DOOR, REGISTRY.collect()), *sorted(replicas.items())):

@@ -1,4 +1,4 @@
-"""What requests and replies hold."""
+"""The fields of requests and replies."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Topic = Annotated[
 ]
 
 
-def _passage(given: PassageRow) -> PassageRow:
+def _passage(row: PassageRow) -> PassageRow:
     """Return a passage that can be recorded; its texts have no limit of their own."""
-    for text in vars(given).values():
+    for text in vars(row).values():
         if isinstance(text, str):
             _encodable(text)
-    return given
+    return row
 
 
 Passages = Annotated[
@@ -73,7 +73,7 @@ class JudgeRequest(Body):
     topic: Topic = None
 
     def example(self) -> Example:
-        """Raises `InputError` for what cannot be judged."""
+        """Return the example to judge. Raises `InputError` for what cannot be judged."""
         return example_of(self.question, self.passages, self.response, generator=self.generator)
 
 
@@ -153,7 +153,7 @@ class Extension(Body):
 def example_of(
     question: str, passages: list[PassageRow], response: str | None = None, *, generator: str | None = None
 ) -> Example:
-    """Raises `InputError` for what cannot be judged."""
-    sources = tuple(one.source for one in passages)
-    texts = [one.read for one in sources]
+    """Return an example to judge. Raises `InputError` for what cannot be judged."""
+    sources = tuple(row.source for row in passages)
+    texts = [source.read for source in sources]
     return Example(question, texts, response, sources=sources, generator=generator)

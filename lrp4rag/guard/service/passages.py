@@ -17,16 +17,16 @@ from lrp4rag.util.strict_json import parse
 from lrp4rag.util.types import first_fault
 
 TEXTS = ("text", "content", "page_content", "snippet", "passage", "body")
-"""Under which of these names a document has its text; the first that is there."""
+"""The names under which a document may have its text; the first that it has counts."""
 LISTS = ("documents", "passages", "results", "items", "data")
-"""Under which names the result of a tool has its documents."""
+"""The names under which the result of a tool may have its documents."""
 NAMES = ("id", "title", "version", "effective", "expires", "topic", "score")
 CONTEXT, QUESTION = "{context}", "{question}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The passages, and the question where the same place tells it."""
+class Retrieved:
+    """The passages of a request, and the question where it stands beside them."""
 
     passages: list[PassageRow]
     question: str | None = None
@@ -53,13 +53,13 @@ class Template:
 
     @property
     def _parts(self) -> list[str]:
-        """Literal, name, literal, … of the text, with its own ends stripped."""
+        """The literals of the text, and the names between them; the ends of the text are stripped."""
         return re.split(f"({re.escape(CONTEXT)}|{re.escape(QUESTION)})", self.text.strip())
 
-    def cut(self, content: str) -> Found | None:
-        """What stands in the places of a message; None for one that was not written so.
+    def cut(self, content: str) -> Retrieved | None:
+        """Cut passages and question out of a message; return None for one that was not written so.
 
-        Raises a problem where it fits in several ways: whose words are whose is not guessed.
+        Raises a problem where the template fits in several ways: which words are whose is not guessed.
         """
         first, *middle, last = self._parts
         text = content.strip()
@@ -69,36 +69,39 @@ class Template:
         if len(middle) == 1:
             values = {middle[0]: inner}
         else:
-            name, literal, other = middle
+            left, literal, right = middle
             if (count := inner.count(literal)) != 1:
                 if count:
                     raise Problem(422, "Invalid request", "the template fits a message in several ways")
                 return None
             before, _, after = inner.partition(literal)
-            values = {name: before, other: after}
-        passages = [part.strip() for part in values[CONTEXT].split(self.separator) if part.strip()]
+            values = {left: before, right: after}
+        passages = [passage.strip() for passage in values[CONTEXT].split(self.separator) if passage.strip()]
         if not passages:
             return None
-        return Found([PassageRow(text=one) for one in passages], values.get(QUESTION, "").strip() or None)
+        rows = [PassageRow(text=passage) for passage in passages]
+        return Retrieved(rows, values.get(QUESTION, "").strip() or None)
 
 
-def passages_in(body: Mapping[str, Any], template: Template | None) -> Found | None:
+def passages_in(body: Mapping[str, Any], template: Template | None) -> Retrieved | None:
     """Return the passages of a request that does not bring them in our field; None where there are none.
 
-    Raises a problem for what is no document, and for too many.
+    Raises a problem for anything but documents, and for too many.
     """
-    found: Found | None = None
+    retrieved: Retrieved | None = None
     if body.get("documents"):
-        found = Found(_documents(body["documents"], "documents"))
-    messages = [one for one in body["messages"] if isinstance(one, dict)]
-    if found is None and template is not None:
-        cut = (template.cut(text_of(one)) for one in reversed(messages) if one.get("role") != "assistant")
-        found = next((one for one in cut if one is not None), None)
-    if found is None:
-        found = Found([row for one in _tools(messages) for row in _result(text_of(one))])
-    if len(found.passages) > MOST_PASSAGES:
+        retrieved = Retrieved(_documents(body["documents"], "documents"))
+    messages = [message for message in body["messages"] if isinstance(message, dict)]
+    if retrieved is None and template is not None:
+        for message in reversed(messages):
+            if message.get("role") != "assistant" and (retrieved := template.cut(text_of(message))):
+                break
+    if retrieved is None:
+        rows = [row for message in _tools(messages) for row in _result(text_of(message))]
+        retrieved = Retrieved(rows)
+    if len(retrieved.passages) > MOST_PASSAGES:
         raise Problem(422, "Invalid request", f"there are more than {MOST_PASSAGES} passages")
-    return found if found.passages else None
+    return retrieved if retrieved.passages else None
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -107,28 +110,29 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    texts = [str(one.get("text") or "") for one in parts if isinstance(one, dict)]
+    texts = [str(part.get("text") or "") for part in parts if isinstance(part, dict)]
     return "\n".join(text for text in texts if text)
 
 
 def _tools(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Results of tools since the user spoke last: what was looked up for an earlier question is not meant."""
-    roles = [one.get("role") for one in messages]
+    """Return the results of tools since the user spoke last: earlier ones were looked up for an earlier
+    question."""
+    roles = [message.get("role") for message in messages]
     since = max((k for k, role in enumerate(roles) if role == "user"), default=0)
-    return [one for one in messages[since:] if one.get("role") in ("tool", "function")]
+    return [message for message in messages[since:] if message.get("role") in ("tool", "function")]
 
 
 def _result(text: str) -> Iterator[PassageRow]:
-    """Documents, where the result of a tool is JSON that holds some, or else all of it."""
+    """Yield the documents of a tool's result, where it is JSON that holds some, or else all of its text."""
     try:
-        given = parse(text)
+        content = parse(text)
     except (ValueError, RecursionError):
-        given = None
-    if isinstance(given, dict):
-        given = next((given[name] for name in LISTS if isinstance(given.get(name), list)), [given])
-    if isinstance(given, list) and given:
+        content = None
+    if isinstance(content, dict):
+        content = next((content[name] for name in LISTS if isinstance(content.get(name), list)), [content])
+    if isinstance(content, list) and content:
         try:
-            rows = _documents(given, "messages")
+            rows = _documents(content, "messages")
         except Problem:
             rows = []  # JSON of another form is a text like any other
         if any(row.text.strip() for row in rows):
@@ -138,30 +142,30 @@ def _result(text: str) -> Iterator[PassageRow]:
         yield PassageRow(text=text)
 
 
-def _documents(given: Any, field: str) -> list[PassageRow]:
-    if not isinstance(given, list):
+def _documents(documents: Any, field: str) -> list[PassageRow]:
+    if not isinstance(documents, list):
         raise Problem(422, "Invalid request", "documents are a list", field=field)
     rows = []
-    for one in given:
+    for document in documents:
         try:
-            rows.append(PassageRow(**_fields(one)))
+            rows.append(PassageRow(**_fields(document)))
         except ValidationError as error:
             message, below = first_fault(error)
             raise Problem(422, "Invalid request", message, field=f"{field}.{below}") from None
     return rows
 
 
-def _fields(given: Any) -> dict[str, Any]:
-    """Of a document that is a text, or an object as many libraries have it."""
-    if isinstance(given, str):
-        return {"text": given}
-    known: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
-    below = known.get("data")
-    if isinstance(below, dict):
-        known.update(below)
-    found = {name: known[name] for name in NAMES if known.get(name) is not None}
+def _fields(document: Any) -> dict[str, Any]:
+    """Return the fields of a document that is a text, or an object as many libraries have it."""
+    if isinstance(document, str):
+        return {"text": document}
+    fields: dict[str, Any] = dict(document) if isinstance(document, dict) else {}
+    nested = fields.get("data")
+    if isinstance(nested, dict):
+        fields.update(nested)
+    row = {name: fields[name] for name in NAMES if fields.get(name) is not None}
     # An id that is a number is a name too.
-    found = {name: str(x) if type(x) is int and name != "score" else x for name, x in found.items()}
-    # One without text is kept: the others are cited by their numbers.
-    named = [known[name] for name in TEXTS if name in known]
-    return found | {"text": next(filter(None, named), "" if named else None)}
+    row = {name: str(x) if type(x) is int and name != "score" else x for name, x in row.items()}
+    # A document without text is kept: the others are cited by their numbers.
+    named = [fields[name] for name in TEXTS if name in fields]
+    return row | {"text": next(filter(None, named), "" if named else None)}

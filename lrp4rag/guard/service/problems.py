@@ -36,12 +36,12 @@ class Problem(Exception):  # noqa: N818 - as RFC 9457 calls it
 
     def document(self) -> dict[str, Any]:
         """Return the problem document."""
-        found = {"type": "about:blank", "title": self.title, "status": self.status, **self.more}
-        found |= {"detail": self.detail} if self.detail else {}
-        return found | {"error": self.error()}
+        document = {"type": "about:blank", "title": self.title, "status": self.status, **self.more}
+        document |= {"detail": self.detail} if self.detail else {}
+        return document | {"error": self.error()}
 
     def error(self) -> dict[str, Any]:
-        """The same as OpenAI tells it: its client shows people no other field."""
+        """Return the error as OpenAI writes it: its client shows people no other field."""
         first: dict[str, Any] = next(iter(self.more.get("errors", ())), {})
         field = self.more.get("field") or first.get("field")
         message = self.detail or ": ".join(filter(None, (field, first.get("message")))) or self.title
@@ -52,7 +52,7 @@ class Problem(Exception):  # noqa: N818 - as RFC 9457 calls it
 
 
 def busy(seconds: float, why: str = "the reader is busy") -> Problem:
-    """What cannot be done in time is refused at once."""
+    """Return the problem (429) of a request that cannot be answered in time, which is refused at once."""
     after = max(1, round(seconds))
     return Problem(
         429,
@@ -63,7 +63,8 @@ def busy(seconds: float, why: str = "the reader is busy") -> Problem:
 
 
 def as_problem(error: Exception) -> Problem:
-    """Of any error. What is no fault of the request says nothing of it: a message may hold its text."""
+    """Return the problem of any error. Where the request is not at fault, it says nothing of the request: a
+    message may hold its text."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, InputError):
@@ -76,14 +77,14 @@ def register(app: FastAPI) -> None:
 
     @app.exception_handler(Problem)
     @app.exception_handler(InputError)
-    async def _known(_: Request, error: Exception) -> JSONResponse:
+    async def _problem(_: Request, error: Exception) -> JSONResponse:
         return as_problem(error).reply()
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         errors = [
-            {"field": ".".join(map(str, one["loc"][1:])), "message": one["msg"]}
-            for one in error.errors()[:MOST_ERRORS]
+            {"field": ".".join(map(str, details["loc"][1:])), "message": details["msg"]}
+            for details in error.errors()[:MOST_ERRORS]
         ]
         return Problem(422, "Invalid request", errors=errors).reply()
 

@@ -27,7 +27,7 @@ from lrp4rag.streaming import JudgedPiece
 from lrp4rag.util.errors import LRP4RAGError
 
 LOG = logging.getLogger("lrp4rag.service")
-MOST_PLACES = 500
+MOST_SPANS = 500
 """Sentences, and contradicted values, of one answer in an entry."""
 OTHER = "other"
 """Recorded for a topic or a generator that the settings do not list."""
@@ -62,10 +62,11 @@ class Recorder:
         **more: Any,
     ) -> Decision:
         """Write a decision made for the client `by`; `more` are scores and numbers, and only `texts` hold
-        what people wrote. It is on disk when this returns; raises a problem (503) where it cannot be."""
+        what people wrote. Once this returns, the decision is on disk; raises a problem (503) where it cannot
+        be written."""
         decision = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash, rule=rule)
-        made = {"action": action, "reason": reason, **({} if rule is None else {"rule": rule})}
-        record = {"id": decision.id, "kind": kind, **made, "client": by, **self._versions, **more}
+        outcome = {"action": action, "reason": reason, **({} if rule is None else {"rule": rule})}
+        record = {"id": decision.id, "kind": kind, **outcome, "client": by, **self._versions, **more}
         await self._append(kind, record, texts)
         metrics.decided(record)
         if self.on_decision is not None and kind in KINDS and texts:
@@ -75,7 +76,8 @@ class Recorder:
     async def note(
         self, kind: metrics.Note, *, by: str, texts: Mapping[str, str] | None = None, **more: Any
     ) -> str:
-        """Write what was said of a decision; the id of its entry. Raises a problem as `decide` does."""
+        """Write a statement on a decision, and return the id of its entry. Raises a problem as `decide`
+        does."""
         id = new_id()
         await self._append(kind, {"id": id, "kind": kind, "client": by, **more}, texts)
         return id
@@ -96,8 +98,8 @@ class Recorder:
             raise Problem(503, "Unavailable", "the decision could not be recorded") from None
 
     def waiting(self) -> dict[str, Mapping[str, Any]]:
-        """Escalated answers that wait for a reviewer, by their id, the oldest first: also those of other
-        servers that write to this log. Where it cannot be read, those that were known before."""
+        """Return the escalated answers that wait for a reviewer, by their id, the oldest first, also those of
+        other servers that write to this log; where it cannot be read, the answers that waited before."""
         with self._catching_up:
             try:
                 self._catch_up()
@@ -106,12 +108,12 @@ class Recorder:
             return dict(self._queue.waiting)
 
     @property
-    def known_waiting(self) -> int:
-        """How many `waiting` had last."""
+    def last_waiting(self) -> int:
+        """The number of answers that `waiting` returned last."""
         return len(self._queue.waiting)
 
     def require_writable(self) -> None:
-        """Raises a problem (503) where no decision could be recorded now."""
+        """Raise a problem (503) where no decision could be recorded now."""
         try:
             self.log.require_writable()
         except Exception as error:  # its message may tell where the log is
@@ -132,7 +134,7 @@ def labels(
     topic: str | None = None,
     generator: str | None = None,
 ) -> dict[str, Any]:
-    """Sizes, the retrieval's best score, topic and generator; what is not known is left out.
+    """Return sizes, the retrieval's best score, topic and generator; unknown ones are left out.
 
     No words of a request are among them: topic and generator are of those that the settings list, or "other".
     Without a topic, it is that of the passages, where they agree.
@@ -161,13 +163,13 @@ def _listed(name: str | None, names: Sequence[str]) -> str | None:
 
 
 def texts_of(question: str, passages: Iterable[str], response: str | None = None) -> dict[str, str]:
-    """What people and models wrote, by the names that it has in the log."""
+    """Return the texts of people and models, by their names in the log."""
     texts = {"question": question} | {f"passage {k}": text for k, text in enumerate(passages, start=1)}
     return texts if response is None else texts | {"response": response}
 
 
 def results_of(assessment: Assessment | None) -> dict[str, Any]:
-    """Return the measures and findings that an assessment is made of."""
+    """Return the measures and findings of an assessment."""
     return {
         "probability": assessment and assessment.measures.probability,
         "faithfulness": assessment and assessment.measures.faithfulness,
@@ -184,31 +186,31 @@ def counted(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def evidence_of(sentences: Sequence[Sentence | JudgedPiece], spans: Iterable[SuspectSpan]) -> dict[str, Any]:
-    """Return which characters of an answer are suspect, and which of the passages contradict or resemble
-    them, for a reviewer. Numbers only; passages count from 1."""
+    """Return the characters of an answer that are suspect, and those of the passages that contradict or
+    resemble them, for a reviewer. Numbers only; passages count from 1."""
     return {
         "sentences": [
             {
-                "start": one.start,
-                "end": one.end,
-                "probability": None if one.probability is None else float(one.probability),
-                "suspect": bool(one.suspect),
-                "status": one.status,
-                "nearest": _without_words(nearest_record(one.nearest)),
+                "start": sentence.start,
+                "end": sentence.end,
+                "probability": None if sentence.probability is None else float(sentence.probability),
+                "suspect": bool(sentence.suspect),
+                "status": sentence.status,
+                "nearest": _without_words(nearest_record(sentence.nearest)),
             }
-            for one in sentences[:MOST_PLACES]
+            for sentence in sentences[:MOST_SPANS]
         ],
         "contradictions": [
             {
-                "start": one.start,
-                "end": one.end,
-                "passage": one.passage + 1,
-                "passage_start": one.passage_start,
-                "passage_end": one.passage_end,
+                "start": contradiction.start,
+                "end": contradiction.end,
+                "passage": contradiction.passage + 1,
+                "passage_start": contradiction.passage_start,
+                "passage_end": contradiction.passage_end,
             }
             for span in spans
-            for one in span.contradictions
-        ][:MOST_PLACES],
+            for contradiction in span.contradictions
+        ][:MOST_SPANS],
     }
 
 

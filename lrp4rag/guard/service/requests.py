@@ -78,7 +78,7 @@ class BodyLimitMiddleware:
 
 
 def _head_bytes(scope: Scope) -> int:
-    """Bytes of a request's line and headers."""
+    """Count the bytes of a request's line and headers."""
     line = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     return line + sum(len(name) + len(value) + len(": \r\n") for name, value in scope.get("headers", ()))
 
@@ -121,7 +121,7 @@ class _ParsedRequest(Request):
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work; it is cancelled, and a problem raised, where the client goes before."""
+    """Return the result of the work; cancel it and raise a problem (499) where the client goes before."""
     task = asyncio.ensure_future(work)
     try:
         while not (await asyncio.wait({task}, timeout=LOOKS_EVERY))[0]:

@@ -1,4 +1,4 @@
-"""Escalated answers wait for a reviewer; what people say of answers is recorded, and becomes labels."""
+"""Escalated answers that wait for a reviewer, and people's statements on answers, which become labels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lrp4rag.guard.service.problems import Problem
 
 Said = Literal["grounded", "hallucinated", "unclear"]
 KINDS = ("response", "answer")
-"""Of the entries that a person can say something of."""
+"""Kinds of entries that a person can make a statement on."""
 QUEUED = (*KINDS, "review")
-"""Of the entries that a queue of escalated answers is made of."""
+"""Kinds of entries that a queue of escalated answers is made of."""
 SAYING = ("review", "feedback")
-"""Of the entries that say it."""
+"""Kinds of entries with such a statement."""
 OPINION: Final = "opinion"
-"""Of the entries that have what a judge says."""
+"""The kind of entries with a judge's opinion."""
 PASSAGE = "passage "
 
 
@@ -34,8 +34,8 @@ class Span(Body):
 
     @field_validator("end")
     @classmethod
-    def _after_start(cls, end: int, known: ValidationInfo) -> int:
-        if end <= known.data.get("start", 0):
+    def _after_start(cls, end: int, info: ValidationInfo) -> int:
+        if end <= info.data.get("start", 0):
             raise ValueError("a span ends after it begins; end is exclusive")
         return end
 
@@ -51,8 +51,8 @@ class ReviewRequest(Body):
 
     @field_validator("spans")
     @classmethod
-    def _of_hallucinated(cls, spans: list[Span], known: ValidationInfo) -> list[Span]:
-        if spans and known.data.get("said", "hallucinated") != "hallucinated":
+    def _of_hallucinated(cls, spans: list[Span], info: ValidationInfo) -> list[Span]:
+        if spans and info.data.get("said", "hallucinated") != "hallucinated":
             raise ValueError("spans are what is hallucinated: leave them out, or say hallucinated")
         return spans
 
@@ -84,15 +84,15 @@ def corrects(said: Said, record: Mapping[str, Any]) -> bool | None:
 
 
 class Queue:
-    """Decisions that were escalated and that nobody has reviewed, the oldest first, by their id. `last` is
-    the number of the last entry that it knows."""
+    """Escalated decisions that nobody has reviewed, the oldest first, by their id. `last` is the number of
+    the last entry that was taken in."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Mapping[str, Any]] = {}
         self.last = 0
 
     def note(self, entry: Entry) -> None:
-        """One more entry of the log."""
+        """Take in one more entry of the log."""
         record = entry.record
         self.last = entry.sequence
         if entry.kind in KINDS and record.get("action") == "escalate":
@@ -101,21 +101,23 @@ class Queue:
             self.waiting.pop(str(record.get("of")), None)
 
 
-def last_said(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
-    """Return the last record of what was said of each decision, by its id: a reviewer's word before a
+def last_statements(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+    """Return the record of the last statement on each decision, by its id: a reviewer's word before a
     user's."""
-    said: dict[str, dict[str, Any]] = {}
+    statements: dict[str, dict[str, Any]] = {}
     for entry in entries:
         of = str(entry.record.get("of"))
-        if entry.kind == "review" or (entry.kind == "feedback" and said.get(of, {}).get("kind") != "review"):
-            said[of] = entry.record
-    return said
+        if entry.kind == "review" or (
+            entry.kind == "feedback" and statements.get(of, {}).get("kind") != "review"
+        ):
+            statements[of] = entry.record
+    return statements
 
 
 def labelled(log: AuditLog) -> Iterator[Example]:
-    """Answers with what was said of them last, a reviewer's word before a user's; those whose texts were not
-    kept, and what is unclear, are left out."""
-    for of, record in last_said(log.entries(kinds=SAYING)).items():
+    """Yield answers, labelled by the last statement on them, a reviewer's word before a user's; those whose
+    texts the log does not have, and unclear ones, are left out."""
+    for of, record in last_statements(log.entries(kinds=SAYING)).items():
         example = _example(of, log.texts(of), record)
         if example is not None:
             yield example
@@ -125,7 +127,7 @@ def passages_of(texts: Mapping[str, str]) -> list[str]:
     """Return the passages among the texts of an answer, in their order; the log has texts in that of their
     names, which puts passage 10 before passage 2."""
     numbers = [name.removeprefix(PASSAGE) for name in texts if name.startswith(PASSAGE)]
-    return [texts[f"{PASSAGE}{one}"] for one in sorted(filter(str.isdecimal, numbers), key=int)]
+    return [texts[f"{PASSAGE}{number}"] for number in sorted(filter(str.isdecimal, numbers), key=int)]
 
 
 def _example(id: str, texts: Mapping[str, str], record: Mapping[str, Any]) -> Example | None:
@@ -142,9 +144,9 @@ def _example(id: str, texts: Mapping[str, str], record: Mapping[str, Any]) -> Ex
 
 
 def _labels(record: Mapping[str, Any], length: int) -> list[Label]:
-    """What is hallucinated of a response: the marked spans as far as they lie in it, and all of it where none
-    does, so that it is never taken for faithful."""
+    """Return what is hallucinated of a response: the marked spans as far as they lie in it, and all of it
+    where none does, so that it is never taken for faithful."""
     if record["said"] == "grounded":
         return []
-    clipped = [Label(one["start"], min(one["end"], length)) for one in record.get("spans", ())]
-    return [one for one in clipped if one.start < one.end] or [Label(0, length)]
+    clipped = [Label(span["start"], min(span["end"], length)) for span in record.get("spans", ())]
+    return [label for label in clipped if label.start < label.end] or [Label(0, length)]

@@ -23,8 +23,8 @@ from lrp4rag.util.errors import LRP4RAGError
 
 HEADERS_IN = 10.0
 """Seconds in which the headers of a request come."""
-WHOLE_IN = 60.0
-"""Seconds in which its body comes."""
+BODY_IN = 60.0
+"""Seconds in which the body of a request comes."""
 LINGERS = 2.0
 """Seconds for which what a refused client still sends is read and dropped, so that it can read why."""
 
@@ -55,18 +55,18 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Called where h11 raises."""
+        """Refuse a request for which h11 raises."""
         large = getattr(sys.exc_info()[1], "error_status_hint", 400) == 431
         self._refuse(headers_too_large() if large else Problem(400, "Invalid request", "this is no HTTP"))
 
     def _watch(self) -> None:
-        """Has each part of a request come in time, from when it is waited for."""
+        """Start the time limit of the part of a request that is awaited now."""
         waits_for = self.conn.their_state
         if waits_for is self._waits_for:
             return
         self._cancel()
         self._waits_for = waits_for
-        seconds = {h11.IDLE: HEADERS_IN, h11.SEND_BODY: WHOLE_IN}.get(waits_for)
+        seconds = {h11.IDLE: HEADERS_IN, h11.SEND_BODY: BODY_IN}.get(waits_for)
         if seconds is not None:
             self._deadline = self.loop.call_later(seconds, self._late)
 
@@ -111,7 +111,7 @@ BOUNDS: dict[str, Any] = {
     "h11_max_incomplete_event_size": LARGEST_HEADERS,
     "ws": "none",
 }
-"""Of uvicorn's configuration."""
+"""Arguments of uvicorn's configuration."""
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -125,8 +125,8 @@ def bind(settings: Settings) -> socket.socket:
 
 
 def listen(app: FastAPI, settings: Settings, bound: socket.socket, on_ready: Callable[[int], None]) -> None:
-    """Serve until a signal ends it; answers that are being written have `seconds` to end, unless it comes
-    twice. `on_ready(port)` is called once the socket accepts connections. Raises `LRP4RAGError` where another
+    """Serve until a signal; answers that are being written then have `seconds` to end, unless a second signal
+    comes. `on_ready(port)` is called once the socket accepts connections. Raises `LRP4RAGError` where another
     process was faster to listen, or the application does not start."""
     server = uvicorn.Server(
         uvicorn.Config(

@@ -17,7 +17,7 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.types import Number, Positive, Probability, Whole, first_fault
 from lrp4rag.util.yaml_file import line_of, read_yaml
 
-OTHERS = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
+FOREIGN = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
 """Variables of the environment that are not the server's."""
 Label = Annotated[str, Field(min_length=1, max_length=60)]
 """The name of a topic or a model: it is recorded with decisions."""
@@ -102,9 +102,9 @@ class Settings(BaseSettings):
 
     @field_validator("audit")
     @classmethod
-    def _url(cls, given: str) -> str:
-        """A path is SQLite's."""
-        url = given if "://" in given else f"sqlite:///{given}"
+    def _url(cls, value: str) -> str:
+        """Return a URL; a path is that of an SQLite file."""
+        url = value if "://" in value else f"sqlite:///{value}"
         try:
             make_url(url)
         except ArgumentError:
@@ -113,11 +113,11 @@ class Settings(BaseSettings):
 
     @field_validator("policy", mode="before")
     @classmethod
-    def _from_file(cls, given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
+    def _from_file(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
         try:
-            return load_policy(Path(given))
+            return load_policy(Path(value))
         except (InputError, OSError) as error:
             raise ValueError(str(error)) from None
 
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
 
     @property
     def written(self) -> Template | None:
-        """Where the messages of an application have their passages."""
+        """The template of an application's messages, from which passages are cut out; None without one."""
         return None if self.template is None else Template(self.template, self.separator)
 
     @classmethod
@@ -155,22 +155,22 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What `load` gives, which has read the environment."""
+        """Take only the arguments of `load`, which has read the environment."""
         return (init_settings,)
 
     @classmethod
-    def load(cls, path: Path | None, **given: Any) -> Settings:
-        """From a YAML file, under the environment, under what is given. Raises `InputError` naming file, line
-        and field."""
-        found = {} if path is None else read_yaml(path)
-        named = {name: value for name, value in given.items() if value is not None}
+    def load(cls, path: Path | None, **options: Any) -> Settings:
+        """Load settings from `options`, the environment and a YAML file, of which the first that has a
+        setting counts. Raises `InputError` naming file, line and field."""
+        values = {} if path is None else read_yaml(path)
+        chosen = {name: value for name, value in options.items() if value is not None}
         try:
             from_environment = _environment(cls)
         except SettingsError as error:
             hint = 'lists and mappings are JSON there, such as ["leave", "travel"]'
             raise InputError(f"the environment: {error}; {hint}") from None
         try:
-            return cls(**_over(_over(found, from_environment), named))
+            return cls(**_over(_over(values, from_environment), chosen))
         except ValidationError as error:
             message, field = first_fault(error)
             raise InputError(message, path=path, line=line_of(path, field), field=field) from None
@@ -179,18 +179,18 @@ class Settings(BaseSettings):
 def _environment(cls: type[Settings]) -> dict[str, Any]:
     from pydantic_settings import EnvSettingsSource
 
-    known = {f"LRP4RAG_{name.upper()}" for name in cls.model_fields}
+    names = {f"LRP4RAG_{name.upper()}" for name in cls.model_fields}
     for name in os.environ:
         upper = name.upper()
-        if upper.startswith("LRP4RAG_") and upper not in OTHERS and upper.partition("__")[0] not in known:
+        if upper.startswith("LRP4RAG_") and upper not in FOREIGN and upper.partition("__")[0] not in names:
             raise InputError("there is no such setting", field=name)
     return EnvSettingsSource(cls)()
 
 
-def _over(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Nested values of `other` in the place of those of `one`."""
-    found = dict(one)
-    for name, value in other.items():
-        below = found.get(name)
-        found[name] = _over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return found
+def _over(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """Replace values of `base`, nested ones too, by those of `overrides`."""
+    merged = dict(base)
+    for name, value in overrides.items():
+        nested = merged.get(name)
+        merged[name] = _over(nested, value) if isinstance(nested, dict) and isinstance(value, dict) else value
+    return merged

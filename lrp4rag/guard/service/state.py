@@ -1,4 +1,4 @@
-"""`State`: what a running server holds, made in one place and closed in one place."""
+"""`State`: what a running server holds, opened and closed by one function."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from lrp4rag.judge import OF_CARD, Detector
 from lrp4rag.source import Source
 
 READY_IN = 5
-"""Seconds in which the upstream answers, and for which its answer is remembered."""
+"""Seconds in which the upstream answers, and for which the check is not repeated."""
 LOOKS_IN = 1.0
-"""Seconds in which the log says which answers wait for a reviewer; else those are told that are known."""
+"""Seconds in which the log says which answers wait for a reviewer; after them, its last word counts."""
 
 
 @dataclass(slots=True)
 class State:
-    """`upstream` is None where answers are only judged."""
+    """What a running server holds; `upstream` is None where answers are only judged."""
 
     settings: Settings
     worker: ModelWorker
@@ -48,8 +48,8 @@ class State:
     _fault: Exception | None = None
 
     async def ready(self) -> None:
-        """Raises what is wrong with the audit log or the upstream. Anybody may ask, so neither is asked more
-        often than each few seconds."""
+        """Raise the fault of the audit log or of the upstream, if there is one. Anybody may ask, so neither
+        is checked more often than every few seconds."""
         async with self._checking:
             if time.monotonic() >= self._checked_until:
                 try:
@@ -68,13 +68,13 @@ class State:
                 await self.upstream.models()
 
     async def metrics(self) -> list[Metric]:
-        """What the server has counted, and what it holds now. A log that hangs does not hold this up."""
-        looking = asyncio.ensure_future(run_in_threadpool(self.recorder.waiting))
-        await asyncio.wait({looking}, timeout=LOOKS_IN)
+        """Return what the server has counted, and what it holds now. A log that hangs does not delay this."""
+        catching_up = asyncio.ensure_future(run_in_threadpool(self.recorder.waiting))
+        await asyncio.wait({catching_up}, timeout=LOOKS_IN)
         return metrics.collected(
             waiting=self.worker.waiting,
             most_waiting=self.worker.most_waiting,
-            reviews=self.recorder.known_waiting,
+            reviews=self.recorder.last_waiting,
         )
 
 
@@ -88,7 +88,7 @@ Server = Annotated[State, Depends(_state)]
 
 
 def load_detector(settings: Settings) -> Detector:
-    """Raises `InputError` for a detector and a reader that do not belong together."""
+    """Load the detector with its reader. Raises `InputError` where the two do not belong together."""
     return Detector.load(
         settings.detector,
         reader=settings.reader or OF_CARD,
@@ -125,21 +125,21 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
 async def _second_opinions(
     stack: AsyncExitStack, settings: Settings, recorder: Recorder
 ) -> Callable[[Decision, Mapping[str, str]], None]:
-    """What offers answers to the judge: all that are escalated, and a share of the others. Its opinions are
-    records of the log, which no answer waits for."""
+    """Return a function that offers answers to the judge: all that are escalated, and a share of the others.
+    The judge's opinions are records of the log, for which no answer waits."""
     client = await stack.enter_async_context(httpx.AsyncClient())
     key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
     judge = LLMJudge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
     sampler = Sampler(secrets.token_bytes(32), settings.judge_share)
     chosen: dict[str, str] = {}
 
-    async def told(decision: str, opinion: Opinion) -> None:
+    async def record_opinion(decision: str, opinion: Opinion) -> None:
         why = chosen.pop(decision, None)
         await recorder.note(
             OPINION, by="judge", of=decision, chosen=why, texts=opinion.texts, **opinion.record
         )
 
-    opinions = await stack.enter_async_context(SecondOpinions(judge, told))
+    opinions = await stack.enter_async_context(SecondOpinions(judge, record_opinion))
 
     def offer(decision: Decision, texts: Mapping[str, str]) -> None:
         why = sampler.chosen(decision.id, escalated=decision.action == "escalate")

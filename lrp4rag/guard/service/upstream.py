@@ -1,4 +1,4 @@
-"""`Upstream`: what writes the answers that are judged. Any OpenAI-compatible server, or the reader itself."""
+"""`Upstream`: the writer of the answers that are judged. Any OpenAI-compatible server, or the reader."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lrp4rag.util.strict_json import parse
 
 _LOG = logging.getLogger("uvicorn.error")
 MOST_TOKENS = 256
-"""Of an answer by the reader, unless the request says otherwise."""
+"""Most tokens of an answer by the reader, unless the request names fewer."""
 LONGEST_EVENT = 2**20
-"""Bytes."""
+"""Bytes of an event, or of a reply that is no stream."""
 FINISHED = ("stop", "length", "content_filter")
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 THINK, THOUGHT = "<think>", "</think>"
@@ -43,7 +43,7 @@ class Upstream(Protocol):
     """Writes an answer to an OpenAI request, in parts."""
 
     def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
-        """Raises a problem (502) where it gives none, or ends before it is done."""
+        """Yield the answer. Raises a problem (502) where it gives none, or ends before it is done."""
         ...
 
     async def models(self) -> list[str]:
@@ -59,7 +59,7 @@ class HttpUpstream:
         self._failing = False
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
-        """Always asked to stream: so a sentence is judged while the next one is written."""
+        """Yield the answer, always as a stream: so a sentence is judged while the next one is written."""
         sent = {**body, "stream": True}
         sent.pop("stream_options", None)
         if body.get("stream"):
@@ -72,12 +72,12 @@ class HttpUpstream:
         try:
             async with (
                 aconnect_sse(self._client, "POST", "chat/completions", json=sent) as source,
-                aclosing(_parts(source)) as parts,
+                aclosing(_deltas(source)) as deltas,
             ):
-                async for part in parts:
-                    finished = finished or part.finish_reason is not None
-                    text = halves.decode(part.content.encode("utf-16-le", "surrogatepass"))
-                    yield replace(part, content=thinking.answer_in(text))
+                async for delta in deltas:
+                    finished = finished or delta.finish_reason is not None
+                    text = halves.decode(delta.content.encode("utf-16-le", "surrogatepass"))
+                    yield replace(delta, content=thinking.answer_in(text))
         except (httpx.HTTPError, httpx.StreamError, SSEError, UnicodeDecodeError) as error:
             raise self._failed("the upstream failed", error) from None
         if not finished:
@@ -90,15 +90,15 @@ class HttpUpstream:
         try:
             reply = await self._client.get("models")
             reply.raise_for_status()
-            names = [str(one["id"]) for one in reply.json()["data"]]
+            names = [str(model["id"]) for model in reply.json()["data"]]
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise self._failed("the upstream does not answer", error) from None
         self._failing = False
         return names
 
-    def _failed(self, what: str, error: Exception) -> Problem:
-        """Tell the operator too, once until it answers again."""
-        words = f"{what}: {type(error).__name__}"
+    def _failed(self, failure: str, error: Exception) -> Problem:
+        """Return the problem of a failure; warn the operator too, once until the upstream answers again."""
+        words = f"{failure}: {type(error).__name__}"
         if not self._failing:
             _LOG.warning("%s (%s)", words, self._client.base_url)
         self._failing = True
@@ -126,8 +126,8 @@ class ReaderUpstream:
         self._worker, self._seconds = worker, seconds
 
     async def answer(self, body: Mapping[str, Any], example: Example) -> AsyncGenerator[Delta]:
-        asked = body.get("max_completion_tokens") or body.get("max_tokens") or MOST_TOKENS
-        most = min(int(asked), MOST_TOKENS) if isinstance(asked, int) and asked > 0 else MOST_TOKENS
+        limit = body.get("max_completion_tokens") or body.get("max_tokens") or MOST_TOKENS
+        most = min(int(limit), MOST_TOKENS) if isinstance(limit, int) and limit > 0 else MOST_TOKENS
         encoded = await self._worker.run(
             lambda detector: detector.reader.generate(example, max_new_tokens=most), self._seconds
         )
@@ -141,40 +141,40 @@ class ReaderUpstream:
 
 
 class Thinking:
-    """Parts an answer from the reasoning before it, between <think> and </think>, where the model's server
-    leaves that in the answer."""
+    """Separates an answer from the reasoning before it, between <think> and </think>, where the model's
+    server leaves that in the answer."""
 
     def __init__(self) -> None:
-        self._held, self._within, self._thought, self._over = "", False, False, False
+        self._buffer, self._within, self._thought, self._over = "", False, False, False
 
     def answer_in(self, text: str) -> str:
-        """What of one more text is the answer's; the tags may be cut anywhere."""
+        """Take in one more text, and return what is the answer's; the tags may be cut anywhere."""
         if self._over:
             return text
-        self._held += text
+        self._buffer += text
         while True:
             if self._within:
-                _, ended, after = self._held.partition(THOUGHT)
+                _, ended, after = self._buffer.partition(THOUGHT)
                 self._within = not ended
-                self._held = after if ended else self._held[1 - len(THOUGHT) :]
+                self._buffer = after if ended else self._buffer[1 - len(THOUGHT) :]
                 if self._within:
                     return ""
-            begun = self._held.lstrip()
+            begun = self._buffer.lstrip()
             if not begun.startswith(THINK):
                 break
-            self._held, self._within, self._thought = begun[len(THINK) :], True, True
-        if THINK.startswith(begun) and len(self._held) < MOST_BEFORE:
+            self._buffer, self._within, self._thought = begun[len(THINK) :], True, True
+        if THINK.startswith(begun) and len(self._buffer) < MOST_BEFORE:
             return ""  # it may still be one
         self._over = True
-        return begun if self._thought else self._held
+        return begun if self._thought else self._buffer
 
     def rest(self) -> str:
-        """What is held at the end, and is the answer's after all."""
-        return "" if self._within or self._over else self._held
+        """Return the text that is still held at the end, and is the answer's after all."""
+        return "" if self._within or self._over else self._buffer
 
 
-async def _parts(source: EventSource) -> AsyncGenerator[Delta]:
-    """What the upstream writes, also where it does not stream though it was asked to."""
+async def _deltas(source: EventSource) -> AsyncGenerator[Delta]:
+    """Yield what the upstream writes, also where it does not stream though it was asked to."""
     response = source.response
     if response.status_code >= 400:
         await response.aread()
@@ -198,7 +198,7 @@ async def _parts(source: EventSource) -> AsyncGenerator[Delta]:
 
 
 def _delta(data: str, field: Literal["delta", "message"]) -> Delta:
-    """Of a chunk, or of an answer that is whole; raises a problem (502) for what is neither."""
+    """Read a chunk of an answer, or a whole answer; raises a problem (502) for what is neither."""
     try:
         if len(data) > LONGEST_EVENT:
             raise ValueError
@@ -223,20 +223,20 @@ def _delta(data: str, field: Literal["delta", "message"]) -> Delta:
         raise _broken("the upstream sent what is no chunk of an answer") from None
 
 
-def _finish(given: Any) -> str | None:
-    """Of the reasons there are: what else stands there is text that nobody judged."""
-    if given is None:
+def _finish(reason: Any) -> str | None:
+    """Return one of the known reasons for an end: any other text is one that nobody judged."""
+    if reason is None:
         return None
-    if not isinstance(given, str) or given in ("tool_calls", "function_call"):
+    if not isinstance(reason, str) or reason in ("tool_calls", "function_call"):
         raise ValueError
-    return given if given in FINISHED else "stop"
+    return reason if reason in FINISHED else "stop"
 
 
-def _usage(given: Any) -> dict[str, int] | None:
-    """Return the counts in it."""
-    if not isinstance(given, dict):
+def _usage(usage: Any) -> dict[str, int] | None:
+    """Return the valid counts of a usage."""
+    if not isinstance(usage, dict):
         return None
-    counts = {name: given.get(name) for name in COUNTS}
+    counts = {name: usage.get(name) for name in COUNTS}
     return {name: value for name, value in counts.items() if type(value) is int and 0 <= value < 2**53}
 
 
@@ -249,7 +249,8 @@ REFUSALS = {
 
 
 def _refused(response: httpx.Response) -> Problem:
-    """What it refuses for the client's sake is the client's to mend; its words are not passed on."""
+    """Return the problem of a refusal: the client's to mend where the request is at fault. The upstream's
+    words are not passed on."""
     status = response.status_code
     if status in REFUSALS:
         return Problem(status, "Refused by the upstream", REFUSALS[status])
@@ -276,7 +277,7 @@ class Bounded(httpx.AsyncHTTPTransport):
 
 
 class _Counted(httpx.AsyncByteStream):
-    """Raises once more than `LONGEST_EVENT` bytes come in one event, or in all."""
+    """A stream that raises once more than `LONGEST_EVENT` bytes come in one event, or in all."""
 
     def __init__(self, stream: httpx.AsyncByteStream, *, events: bool) -> None:
         self._stream, self._events = stream, events
@@ -285,9 +286,9 @@ class _Counted(httpx.AsyncByteStream):
         count, last = 0, b""
         async for chunk in self._stream:
             # An event ends with an empty line, which may be cut.
-            seen = (last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            end = seen.rfind(b"\n\n") if self._events else -1
-            count, last = (count + len(chunk) if end < 0 else len(seen) - end), chunk[-3:]
+            tail = (last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            end = tail.rfind(b"\n\n") if self._events else -1
+            count, last = (count + len(chunk) if end < 0 else len(tail) - end), chunk[-3:]
             if count > LONGEST_EVENT:
                 raise httpx.ReadError("the reply is too large")
             yield chunk

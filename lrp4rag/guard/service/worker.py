@@ -21,9 +21,9 @@ T = TypeVar("T")
 Job = Callable[[Detector], T]
 
 _NEWEST = 0.1
-"""How much the newest job counts in the mean of their seconds, and in their variance."""
+"""The weight of the newest job in the mean of the jobs' seconds, and in their variance."""
 _MARGIN = 3.0
-"""Standard deviations by which jobs may take longer than expected, and are still done in time."""
+"""Standard deviations by which jobs may take longer than expected and still be done in time."""
 
 
 class _GoneError(Exception):
@@ -65,13 +65,13 @@ class _Thread:
 class ModelWorker:
     """Runs jobs on a detector one after another, in a thread of its own.
 
-    What belongs to an answer that has begun goes before what would begin another. A job that would not be
-    done in time is refused at once. One whose caller has gone, or waits no longer, is not begun, and ends
+    A job of an answer that has begun goes before a job that would begin another. A job that would not be
+    done in time is refused at once. A job whose caller has gone, or waits no longer, is not begun, or ends
     before the reader's next layer. Use it as a context manager: the detector is open while it runs.
     """
 
     def __init__(self, detector: Detector, *, most_waiting: int, seconds: float = 1.0) -> None:
-        """`seconds` is what a job is taken to cost before one was run."""
+        """Take a job to cost `seconds` before one was run."""
         self.detector, self.most_waiting = detector, most_waiting
         self.mean_seconds, self._variance = seconds, seconds**2
         self.waiting, self._lock = 0, threading.Lock()
@@ -104,19 +104,19 @@ class ModelWorker:
             raise busy(self.waiting * self.mean_seconds)
 
     def seconds_for(self, jobs: int) -> float:
-        """In which so many jobs are done, even where they take longer than most."""
+        """Return the seconds in which so many jobs are done, even where they take longer than most."""
         # Jobs differ from their mean each on its own, and all alike by as much as the mean is unsure.
         spread = jobs + jobs**2 * _NEWEST / (2 - _NEWEST)
         return jobs * self.mean_seconds + _MARGIN * math.sqrt(spread * self._variance)
 
     def learn(self, seconds: float) -> None:
-        """What a job took: moving mean and variance (West 1979)."""
+        """Learn from the seconds of a job: moving mean and variance (West 1979)."""
         difference = seconds - self.mean_seconds
         self.mean_seconds += _NEWEST * difference
         self._variance = (1 - _NEWEST) * (self._variance + _NEWEST * difference**2)
 
     async def run(self, job: Job[T], seconds: float, *, admitted: bool = False) -> T:
-        """What the job returns, or raises. One that is `admitted` belongs to an answer that has begun: it
+        """Run a job; return or raise what it does. An `admitted` job belongs to an answer that has begun: it
         goes before the others, and is not refused.
 
         Raises a problem (429) as `admit` does, and `TimeoutError` where it is not done in `seconds`.
@@ -127,9 +127,8 @@ class ModelWorker:
             self.waiting += 1
         submitted, gone = time.monotonic(), threading.Event()
         future = self._thread.submit(lambda: self._timed(job, submitted, gone), urgent=admitted)
-        future.add_done_callback(
-            self._ended
-        )  # not when its caller goes: until then it takes the reader's time
+        # Not when the caller goes: until the job ends it takes the reader's time.
+        future.add_done_callback(self._ended)
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(future)

@@ -54,24 +54,24 @@
     }
 
     async function read(files) {
-      const told = [];
+      const problems = [];
       for (const file of files) {
         try {
           const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
           if (/\u0000/u.test(text)) throw new TypeError();
-          if (!text.trim()) told.push(`“${file.name}” is empty`);
-          else if (text.length > LONGEST) told.push(`“${file.name}” is longer than ${LONGEST.toLocaleString("en")} characters`);
-          else if (list.children.length >= MOST) told.push(`“${file.name}” is one more than ${MOST} passages`);
+          if (!text.trim()) problems.push(`“${file.name}” is empty`);
+          else if (text.length > LONGEST) problems.push(`“${file.name}” is longer than ${LONGEST.toLocaleString("en")} characters`);
+          else if (list.children.length >= MOST) problems.push(`“${file.name}” is one more than ${MOST} passages`);
           else {
             const blank = [...list.children].find((item) => !item.querySelector("textarea").value.trim());
             blank?.remove();
             passage(text.trim(), file.name);
           }
         } catch {
-          told.push(`“${file.name}” is no text file in UTF-8`);
+          problems.push(`“${file.name}” is no text file in UTF-8`);
         }
       }
-      say(told.length ? `${told.join("; ")}.` : `${plural(files.length, "file", "files")} read.`, told.length > 0);
+      say(problems.length ? `${problems.join("; ")}.` : `${plural(files.length, "file", "files")} read.`, problems.length > 0);
     }
 
     function say(words, wrong = false) {
@@ -79,11 +79,11 @@
       status.classList.toggle("failed", wrong);
     }
 
-    // The first field that lacks something has the focus, and is told to be wrong.
-    function asked() {
+    // The first field that lacks something has the focus, and is marked as invalid.
+    function filled() {
       const passages = [...list.children]
         .map((item) => ({ text: item.querySelector("textarea").value, id: item.dataset.name || undefined }))
-        .filter((one) => one.text.trim());
+        .filter((passage) => passage.text.trim());
       const writes = $("from-model").checked;
       const fields = [
         [$("question"), $("question").value.trim(), "Write the question that the answer is to."],
@@ -110,22 +110,22 @@
 
     async function ask(event) {
       event.preventDefault();
-      const given = asked();
-      if (!given || running) return;
+      const request = filled();
+      if (!request || running) return;
       running = new AbortController();
       const { signal } = running;
       send.disabled = true;
-      say(given.response === null ? "The model writes; each sentence is judged before it is shown …" : "Judging …");
+      say(request.response === null ? "The model writes; each sentence is judged before it is shown …" : "Judging …");
       try {
-        if (given.response === null) {
+        if (request.response === null) {
           show("running");
-          const head = await streamed(given, result, {
+          const head = await streamed(request, result, {
             model: settings.model, signal, progress: (sentences) => say(`${plural(sentences, "sentence", "sentences")} judged …`),
           });
           head.querySelector(".done")?.focus();
         } else {
-          const reply = await call("v1/judge", { body: given, signal });
-          result.replaceChildren(judged(given, reply));
+          const reply = await call("v1/judge", { body: request, signal });
+          result.replaceChildren(judged(request, reply));
           show("done");
           result.querySelector(".done").focus();
         }
@@ -133,7 +133,7 @@
         again.hidden = false;
       } catch (error) {
         const words = error.name === "AbortError" ? "Stopped." : error.message;
-        if (given.response === null && !result.querySelector(".sentence")) show("asking");
+        if (request.response === null && !result.querySelector(".sentence")) show("asking");
         say(words, true);
       }
       running = null;

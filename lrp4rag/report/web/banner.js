@@ -7,19 +7,19 @@
   function faultWords(model, verdict, decision) {
     const [title, reason] = verdictWords(verdict);
     const fault = faultOf(model, verdict, decision);
-    const found = verdict.hallucinated === null ? reason : `The detector's verdict: ${title.toLowerCase()}.`;
-    return fault === null ? [title, reason] : [fault, found];
+    const words = verdict.hallucinated === null ? reason : `The detector's verdict: ${title.toLowerCase()}.`;
+    return fault === null ? [title, reason] : [fault, words];
   }
 
-  // `told`: decision { action, reason } or null, verdict, findings, message, unavailable; all of them optional. With
+  // `judgement`: decision { action, reason } or null, verdict, findings, message, unavailable; all of them optional. With
   // `undone`, a model of the answer: nothing was done with it, and the decision is what would be.
-  function banner(told, { level = "h2", whole = false, undone = null } = {}) {
-    const { decision, verdict } = told;
+  function banner(judgement, { level = "h2", whole = false, undone = null } = {}) {
+    const { decision, verdict } = judgement;
     const [title, reason] = undone ? faultWords(undone, verdict, decision) : decision ? decisionWords(decision) : verdictWords(verdict ?? {});
     const undecided = undone && verdict.hallucinated === null; // neither good nor bad, whatever would be done
     const outcome = undecided ? "mark" : decision?.action ?? (verdict?.hallucinated ? "withhold" : verdict?.hallucinated === false ? "serve" : "mark");
-    const found = news(told.findings ?? []);
-    const unlike = (verdict?.unlike ?? []).map((one) => one.words);
+    const findings = news(judgement.findings ?? []);
+    const unlike = (verdict?.unlike ?? []).map((deviation) => deviation.words);
     return el(
       "div",
       { class: `banner ${toneOf(outcome)}` },
@@ -27,11 +27,11 @@
       el("p", { class: "reason" }, reason),
       undone && decision ? el("p", { class: "soft would" }, wouldWords(decision, reason)) : null,
       verdict?.calibrated === false ? el("p", { class: "soft" }, "The texts alone were compared: no detector was trained for this reader.") : null,
-      unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((one) => el("li", {}, one))) : null,
-      found.length ? el("ul", { class: "found-list" }, ...found.map((one) => el("li", {}, el("bdi", {}, foundWords(one))))) : null,
-      Object.keys(told.unavailable ?? {}).map((name) => el("p", { class: "soft" }, `The check “${name}” did not finish.`)),
-      told.message
-        ? el("details", {}, el("summary", {}, `What the reader of the answer ${undone ? "would be" : "is"} told`), el("blockquote", { class: "text", dir: "auto" }, told.message))
+      unlike.length ? el("ul", { class: "found-list" }, ...unlike.map((words) => el("li", {}, words))) : null,
+      findings.length ? el("ul", { class: "found-list" }, ...findings.map((finding) => el("li", {}, el("bdi", {}, foundWords(finding))))) : null,
+      Object.keys(judgement.unavailable ?? {}).map((name) => el("p", { class: "soft" }, `The check “${name}” did not finish.`)),
+      judgement.message
+        ? el("details", {}, el("summary", {}, `What the reader of the answer ${undone ? "would be" : "is"} told`), el("blockquote", { class: "text", dir: "auto" }, judgement.message))
         : null,
     );
   }
@@ -53,8 +53,8 @@
 
   // What experts ask for, of a verdict as `lrp4rag analyse --json` prints it and of what a policy makes of it; with
   // `brief`, nothing of the run.
-  function figures(told, { brief = false } = {}) {
-    const { verdict = {}, decision } = told;
+  function figures(judgement, { brief = false } = {}) {
+    const { verdict = {}, decision } = judgement;
     const run = [
       ["reader", verdict.reader?.name],
       ["composite", verdict.composite],
@@ -64,27 +64,27 @@
     const facts = [
       ["probability of a hallucination", verdict.probability?.toFixed(3)],
       ["called so from", verdict.threshold?.toFixed(3)],
-      ["sentences supported (faithfulness)", percent(told.faithfulness)],
-      ["facts grounded", percent(told.fact_score)],
+      ["sentences supported (faithfulness)", percent(judgement.faithfulness)],
+      ["facts grounded", percent(judgement.fact_score)],
       ["rule of the policy", decision?.rule],
       ["policy", decision?.policy],
       ["decision", decision?.id],
       ...(brief ? [] : run),
     ].filter(([, value]) => value);
-    const sentences = (verdict.sentences ?? []).map((one, k) => [
-      k + 1, one.text, one.status, one.probability?.toFixed(2), one.passage ? `${one.passage} (${signed(one.by_passage[one.passage - 1])})` : "",
-      one.nearest && `${one.nearest.passage} (${percent(one.nearest.similarity)})`,
+    const sentences = (verdict.sentences ?? []).map((sentence, k) => [
+      k + 1, sentence.text, sentence.status, sentence.probability?.toFixed(2), sentence.passage ? `${sentence.passage} (${signed(sentence.by_passage[sentence.passage - 1])})` : "",
+      sentence.nearest && `${sentence.nearest.passage} (${percent(sentence.nearest.similarity)})`,
     ]);
-    const values = (verdict.spans ?? []).flatMap((span) => span.contradictions).map((one) => [
-      one.text, `${one.passage}: ${clipped(one.passage_text)}`, `${one.passage_start}–${one.passage_end}`, signed(one.margin), signed(one.relevance),
+    const values = (verdict.spans ?? []).flatMap((span) => span.contradictions).map((contradiction) => [
+      contradiction.text, `${contradiction.passage}: ${clipped(contradiction.passage_text)}`, `${contradiction.passage_start}–${contradiction.passage_end}`, signed(contradiction.margin), signed(contradiction.relevance),
     ]);
-    const reasons = (verdict.reasons ?? []).map((one) => one.words);
-    const checks = (told.findings ?? []).map((one) => [one.check, one.kind, foundWords(one)]);
+    const reasons = (verdict.reasons ?? []).map((reason) => reason.words);
+    const checks = (judgement.findings ?? []).map((finding) => [finding.check, finding.kind, foundWords(finding)]);
     return el(
       "section",
       { class: "expert figures", "aria-label": "Numbers" },
       el("dl", {}, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("bdi", {}, value))))),
-      reasons.length ? [el("h3", {}, "What moved the verdict most"), el("ul", {}, ...reasons.map((one) => el("li", {}, one)))] : [],
+      reasons.length ? [el("h3", {}, "What moved the verdict most"), el("ul", {}, ...reasons.map((words) => el("li", {}, words)))] : [],
       sentences.length
         ? table("Sentences", ["#", "Sentence", "Status", "P(hallucinated)", "Most relevance (passage, logits)", "Most words (passage)"], sentences)
         : [],

@@ -18,13 +18,13 @@
   // Called when a call is refused for its token.
   const onRefused = (listener) => listeners.push(listener);
 
-  function words(status, told, after) {
+  function words(status, problem, after) {
     if (status === 401) return token.get() ? "The server does not know this token." : "The server asks for a token.";
     if (status === 403) return "This token may not do that.";
     if (status === 413) return "That is more than the server takes at a time.";
     if (status === 429) return `The server is busy. Try again in ${after ?? "some"} seconds.`;
-    const detail = told?.detail ?? told?.errors?.map((one) => `${one.field}: ${one.message}`).join("; ");
-    return `${told?.title ?? "The server failed"}${detail ? `: ${detail}` : ""}`;
+    const detail = problem?.detail ?? problem?.errors?.map((error) => `${error.field}: ${error.message}`).join("; ");
+    return `${problem?.title ?? "The server failed"}${detail ? `: ${detail}` : ""}`;
   }
 
   async function reply(path, { body = null, signal = null } = {}) {
@@ -34,18 +34,18 @@
       Object.assign(options, { method: "POST", body: JSON.stringify(body) });
       headers["Content-Type"] = "application/json";
     }
-    let found;
+    let response;
     try {
-      found = await fetch(path, options);
+      response = await fetch(path, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
       if (error.name === "TypeError" && /header/i.test(error.message)) throw new Failure(401, "This is no token: it holds letters that tokens do not have.");
       throw new Failure(0, "The server does not answer. Is it still running?");
     }
-    if (found.ok) return found;
-    const told = await found.json().catch(() => null);
-    if (found.status === 401) for (const listener of listeners) listener();
-    throw new Failure(found.status, words(found.status, told, found.headers.get("Retry-After")));
+    if (response.ok) return response;
+    const problem = await response.json().catch(() => null);
+    if (response.status === 401) for (const listener of listeners) listener();
+    throw new Failure(response.status, words(response.status, problem, response.headers.get("Retry-After")));
   }
 
   const call = async (path, options) => (await reply(path, options)).json();
@@ -55,14 +55,14 @@
     const reader = (await reply(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
     let left = "";
     for (;;) {
-      let part;
+      let chunk;
       try {
-        part = await reader.read();
+        chunk = await reader.read();
       } catch (error) {
         if (error.name === "AbortError") throw error;
         throw new Failure(0, "The connection broke off before the answer was whole.");
       }
-      left += part.value ?? "";
+      left += chunk.value ?? "";
       const blocks = left.split(/\r?\n\r?\n/);
       left = blocks.pop();
       for (const block of blocks) {
@@ -73,7 +73,7 @@
         if (event.error) throw new Failure(event.error.code, `The answer is not whole: ${event.error.message}`);
         yield event;
       }
-      if (part.done) throw new Failure(0, "The answer ended before it was whole.");
+      if (chunk.done) throw new Failure(0, "The answer ended before it was whole.");
     }
   }
 

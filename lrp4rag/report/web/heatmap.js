@@ -64,7 +64,7 @@
     shown = [];
     for (const [which, name] of [[item, "shown"], [chosen, "chosen"]]) {
       if (which === null) continue;
-      for (const element of all.filter((one) => index(one) === which)) {
+      for (const element of all.filter((candidate) => index(candidate) === which)) {
         element.classList.add(name);
         if (name === "chosen") element.setAttribute("aria-pressed", "true");
         shown.push(element);

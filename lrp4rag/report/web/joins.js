@@ -14,7 +14,7 @@
 
     // Under a word, within the drawing: lines run between the lines of text and never through them.
     function under(element, frame, which) {
-      const box = [...element.getClientRects()].filter((one) => one.width).at(which);
+      const box = [...element.getClientRects()].filter((rectangle) => rectangle.width).at(which);
       return box ? { x: box.left + box.width / 2 - frame.left, y: box.bottom - frame.top + 1 } : null;
     }
 
@@ -32,20 +32,20 @@
     function draw(numbers = atHand) {
       atHand = numbers;
       const frame = root.getBoundingClientRect();
-      const found = [];
+      const lines = [];
       if (frame.width >= NARROW) {
         for (const word of root.querySelectorAll("mark.wrong[data-number]")) {
           const number = Number(word.dataset.join);
           const instead = root.querySelector(`mark.instead[data-join~="${number}"]`);
           const [from, to] = [under(word, frame, -1), instead && under(instead, frame, 0)];
-          if (from && to) found.push({ number, from, to, weak: word.closest(".sentence.unsupported") });
+          if (from && to) lines.push({ number, from, to, weak: word.closest(".sentence.unsupported") });
         }
-        apart(found.map((one) => one.from), 3, 10, (one, other) => other.x - one.x);
-        apart(found.map((one) => one.to), 2, 7, (one, other) => one.x - other.x);
+        apart(lines.map((left) => left.from), 3, 10, (left, right) => right.x - left.x);
+        apart(lines.map((left) => left.to), 2, 7, (left, right) => left.x - right.x);
       }
       const right = root.querySelector(".side:last-of-type").getBoundingClientRect().left - frame.left;
       drawing.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
-      drawing.replaceChildren(...found.flatMap((one, k) => line(one, right - GAP + ((k % LANES) + 0.5) * (GAP / LANES))));
+      drawing.replaceChildren(...lines.flatMap((join, k) => line(join, right - GAP + ((k % LANES) + 0.5) * (GAP / LANES))));
     }
 
     // A line goes up or down in its lane between the columns, and has its number there.

@@ -7,10 +7,10 @@
   const { chars, WITHHELD } = window.lrp4rag;
   const ENOUGH = 0.3; // the share of a sentence's words in a passage from which on it is said to rest on it
 
-  function passagesOf(given) {
-    return given.map((one, k) => {
-      const text = typeof one === "string" ? one : one.text;
-      return { number: k + 1, name: (typeof one === "string" ? null : one.id) ?? null, chars: chars(text) };
+  function passagesOf(passages) {
+    return passages.map((passage, k) => {
+      const text = typeof passage === "string" ? passage : passage.text;
+      return { number: k + 1, name: (typeof passage === "string" ? null : passage.id) ?? null, chars: chars(text) };
     });
   }
 
@@ -18,12 +18,12 @@
     return { question, passages: passagesOf(passages), chars: [], sentences: [], contradictions: [], spans: [], differences: [], computed: [] };
   }
 
-  // The same value may be told by several spans.
-  function numbered(found) {
-    const known = new Map();
-    for (const one of found) known.set([one.start, one.end, one.passage, one.passage_start].join(), one);
-    const ordered = [...known.values()].sort((one, other) => one.start - other.start);
-    return ordered.map((one, k) => ({ ...one, number: k + 1 }));
+  // Several spans may have the same value.
+  function numbered(contradictions) {
+    const distinct = new Map();
+    for (const contradiction of contradictions) distinct.set([contradiction.start, contradiction.end, contradiction.passage, contradiction.passage_start].join(), contradiction);
+    const ordered = [...distinct.values()].sort((contradiction, next) => contradiction.start - next.start);
+    return ordered.map((contradiction, k) => ({ ...contradiction, number: k + 1 }));
   }
 
   // Of a verdict, as `lrp4rag analyse --json` prints it.
@@ -54,49 +54,49 @@
     };
   }
 
-  // One more sentence of a stream: `text` is what was let out for it, `told` what came with it.
-  function sentenceOf(model, text, told) {
+  // One more sentence of a stream: `text` is what was let out for it, `record` what came with it.
+  function sentenceOf(model, text, record) {
     const start = model.chars.length;
     const body = text.trimEnd();
-    const by = start - (told.start ?? start);
-    const withheld = WITHHELD.has(told.action);
+    const by = start - (record.start ?? start);
+    const withheld = WITHHELD.has(record.action);
     const sentence = {
-      ...told,
+      ...record,
       start: start + chars(body).length - chars(body.trimStart()).length,
       end: start + chars(body).length,
       withheld,
-      suspect: told.suspect ?? told.action !== "serve",
-      contradictions: told.contradictions ?? [],
+      suspect: record.suspect ?? record.action !== "serve",
+      contradictions: record.contradictions ?? [],
     };
     model.chars.push(...chars(text));
-    for (const one of sentence.contradictions) {
-      const place = withheld ? { start: null, end: null } : { start: one.start + by, end: one.end + by };
-      model.contradictions.push({ ...one, ...place, of: sentence, number: model.contradictions.length + 1 });
+    for (const contradiction of sentence.contradictions) {
+      const span = withheld ? { start: null, end: null } : { start: contradiction.start + by, end: contradiction.end + by };
+      model.contradictions.push({ ...contradiction, ...span, of: sentence, number: model.contradictions.length + 1 });
     }
     model.sentences.push(sentence);
     return sentence;
   }
 
   const textOf = (model, start, end) => model.chars.slice(start, end).join("");
-  const quoteOf = (model, one) =>
-    model.passages[one.passage - 1]?.chars.slice(one.passage_start, one.passage_end).join("") ?? "";
+  const quoteOf = (model, contradiction) =>
+    model.passages[contradiction.passage - 1]?.chars.slice(contradiction.passage_start, contradiction.passage_end).join("") ?? "";
 
   const contradictionsIn = (model, sentence) =>
-    model.contradictions.filter((one) =>
-      one.start === null ? one.of === sentence : one.start < sentence.end && one.end > sentence.start,
+    model.contradictions.filter((contradiction) =>
+      contradiction.start === null ? contradiction.of === sentence : contradiction.start < sentence.end && contradiction.end > sentence.start,
     );
   const spansIn = (model, sentence) =>
-    model.spans.filter((one) => one.start < sentence.end && one.end > sentence.start);
+    model.spans.filter((span) => span.start < sentence.end && span.end > sentence.start);
 
   // What else passages have against a sentence, and its values that follow from a passage's.
-  const startingIn = (all, sentence) => all.filter((one) => one.start >= sentence.start && one.start < sentence.end);
+  const startingIn = (all, sentence) => all.filter((range) => range.start >= sentence.start && range.start < sentence.end);
   const differencesIn = (model, sentence) => startingIn(model.differences, sentence);
   const computedIn = (model, sentence) => startingIn(model.computed, sentence);
 
   // "contradicted", "unsupported", "unjudged", "nothing" or "supported": by its status, which records of before do not have.
   function stateOf(model, sentence) {
-    const known = { "not judged": "unjudged", "states nothing": "nothing" };
-    if (sentence.status) return known[sentence.status] ?? sentence.status;
+    const states = { "not judged": "unjudged", "states nothing": "nothing" };
+    if (sentence.status) return states[sentence.status] ?? sentence.status;
     if (contradictionsIn(model, sentence).length) return restsOn(sentence) ? "contradicted" : "unsupported";
     if (["unavailable", "unlike training data"].includes(sentence.reason)) return "unjudged";
     if (sentence.suspect || spansIn(model, sentence).length) return "unsupported";

@@ -9,25 +9,25 @@
   // A passage's text in stretches, with what contradicts the answer and what the sentence at hand rests on.
   function passageText(model, passage, sentence) {
     const contradicting = model.contradictions
-      .filter((one) => one.passage === passage.number)
-      .map((one) => ({ start: one.passage_start, end: one.passage_end, told: one }));
+      .filter((contradiction) => contradiction.passage === passage.number)
+      .map((contradiction) => ({ start: contradiction.passage_start, end: contradiction.passage_end, contradiction }));
     const near = sentence && restsOn(sentence);
-    const here = near && near.passage === passage.number;
-    const rests = here ? [{ start: near.start, end: near.end }] : [];
-    const words = here ? (near.words ?? []).map(([start, end]) => ({ start, end })) : [];
-    const against = sentence ? differencesIn(model, sentence).map((one) => ({ ...placeOf(one), against: true })) : [];
-    const terms = sentence ? computedIn(model, sentence).flatMap((one) => one.parts.map((part) => ({ ...part, passage: one.passage, term: true }))) : [];
-    const further = [...against, ...terms].filter((one) => one.passage === passage.number);
-    const mine = new Set(sentence ? contradictionsIn(model, sentence).map((one) => one.number) : []);
-    const marked = (part) => {
-      const texts = stretches(part.start, part.end, words).map((piece) => {
-        const text = passage.chars.slice(piece.start, piece.end).join("");
-        return piece.inside.length ? el("span", { class: "word" }, text) : text;
+    const isNear = near && near.passage === passage.number;
+    const rests = isNear ? [{ start: near.start, end: near.end }] : [];
+    const words = isNear ? (near.words ?? []).map(([start, end]) => ({ start, end })) : [];
+    const against = sentence ? differencesIn(model, sentence).map((difference) => ({ ...placeOf(difference), against: true })) : [];
+    const terms = sentence ? computedIn(model, sentence).flatMap((value) => value.parts.map((operand) => ({ ...operand, passage: value.passage, term: true }))) : [];
+    const further = [...against, ...terms].filter((range) => range.passage === passage.number);
+    const mine = new Set(sentence ? contradictionsIn(model, sentence).map((contradiction) => contradiction.number) : []);
+    const marked = (stretch) => {
+      const texts = stretches(stretch.start, stretch.end, words).map((word) => {
+        const text = passage.chars.slice(word.start, word.end).join("");
+        return word.inside.length ? el("span", { class: "word" }, text) : text;
       });
-      const told = part.inside.filter((one) => one.told).map((one) => one.told);
-      const within = (kind) => part.inside.some((one) => one[kind]);
-      const own = within("term") ? [el("b", { class: "term" }, ...texts)] : texts;
-      return told.length || within("against") ? [instead(told, part, mine, own)] : own;
+      const contradictions = stretch.inside.filter((range) => range.contradiction).map((range) => range.contradiction);
+      const within = (kind) => stretch.inside.some((range) => range[kind]);
+      const marks = within("term") ? [el("b", { class: "term" }, ...texts)] : texts;
+      return contradictions.length || within("against") ? [instead(contradictions, stretch, mine, marks)] : marks;
     };
     return stretches(0, passage.chars.length, rests).flatMap((region) => {
       const inner = stretches(region.start, region.end, [...contradicting, ...further]).flatMap(marked);
@@ -35,36 +35,36 @@
     });
   }
 
-  const placeOf = (one) => ({ passage: one.passage, start: one.passage_start, end: one.passage_end });
+  const placeOf = (difference) => ({ passage: difference.passage, start: difference.passage_start, end: difference.passage_end });
 
   // What a passage has instead; it begins with the number of the first contradiction that begins there. What it has
   // against the sentence at hand beside its values has no number.
-  function instead(told, part, mine, texts) {
+  function instead(contradictions, stretch, mine, texts) {
     const attributes = {
-      class: !told.length || told.some((one) => mine.has(one.number)) ? "instead at-hand" : "instead",
-      "data-join": told.map((one) => one.number).join(" ") || null,
-      "data-number": told.find((one) => one.passage_start === part.start)?.number,
+      class: !contradictions.length || contradictions.some((contradiction) => mine.has(contradiction.number)) ? "instead at-hand" : "instead",
+      "data-join": contradictions.map((contradiction) => contradiction.number).join(" ") || null,
+      "data-number": contradictions.find((contradiction) => contradiction.passage_start === stretch.start)?.number,
     };
     return el("mark", attributes, ...texts);
   }
 
   // A sentence's text in stretches: suspect words, and values that a passage has otherwise.
   function sentenceText(model, sentence) {
-    const told = contradictionsIn(model, sentence).filter((one) => one.start !== null);
+    const contradictions = contradictionsIn(model, sentence).filter((contradiction) => contradiction.start !== null);
     const spans = spansIn(model, sentence);
-    const cut = (one) => ({ ...one, start: Math.max(one.start, sentence.start), end: Math.min(one.end, sentence.end) });
+    const cut = (range) => ({ ...range, start: Math.max(range.start, sentence.start), end: Math.min(range.end, sentence.end) });
     const ranges = [
-      ...told.map((one) => ({ ...cut(one), told: one })),
-      ...spans.map((one) => ({ ...cut(one), suspect: true })),
+      ...contradictions.map((contradiction) => ({ ...cut(contradiction), contradiction })),
+      ...spans.map((span) => ({ ...cut(span), suspect: true })),
     ];
-    return stretches(sentence.start, sentence.end, ranges).map((part) => {
-      const text = textOf(model, part.start, part.end);
-      const wrong = part.inside.find((one) => one.told);
+    return stretches(sentence.start, sentence.end, ranges).map((stretch) => {
+      const text = textOf(model, stretch.start, stretch.end);
+      const wrong = stretch.inside.find((range) => range.contradiction);
       if (wrong) {
-        const number = wrong.start === part.start ? wrong.told.number : null;
-        return el("mark", { class: "wrong", "data-join": wrong.told.number, "data-number": number }, text);
+        const number = wrong.start === stretch.start ? wrong.contradiction.number : null;
+        return el("mark", { class: "wrong", "data-join": wrong.contradiction.number, "data-number": number }, text);
       }
-      return part.inside.length ? el("span", { class: "suspect" }, text) : document.createTextNode(visible(text));
+      return stretch.inside.length ? el("span", { class: "suspect" }, text) : document.createTextNode(visible(text));
     });
   }
 
@@ -72,20 +72,20 @@
   function quoteFor(model, sentence) {
     if (!sentence) return [];
     const contradicted = stateOf(model, sentence) === "contradicted" ? contradictionsIn(model, sentence) : [];
-    const against = [...contradicted, ...differencesIn(model, sentence)].map((one) => ({ ...placeOf(one), tag: "ins" }));
-    const terms = computedIn(model, sentence).map((one) => one.parts.map((part) => ({ ...part, passage: one.passage, tag: "b" })));
-    const told = against.length ? [against[0]] : terms[0] ?? [];
+    const against = [...contradicted, ...differencesIn(model, sentence)].map((difference) => ({ ...placeOf(difference), tag: "ins" }));
+    const terms = computedIn(model, sentence).map((value) => value.parts.map((operand) => ({ ...operand, passage: value.passage, tag: "b" })));
+    const quoted = against.length ? [against[0]] : terms[0] ?? [];
     const nearest = against.length ? sentence.nearest : restsOn(sentence);
-    const near = told.length && nearest?.passage !== told[0].passage ? null : nearest;
-    const passage = model.passages[(told[0] ?? near)?.passage - 1];
+    const near = quoted.length && nearest?.passage !== quoted[0].passage ? null : nearest;
+    const passage = model.passages[(quoted[0] ?? near)?.passage - 1];
     if (!passage) return [];
-    const [first, last] = [Math.min(...told.map((one) => one.start)), Math.max(...told.map((one) => one.end))];
+    const [first, last] = [Math.min(...quoted.map((range) => range.start)), Math.max(...quoted.map((range) => range.end))];
     const around = near ?? { start: first - AROUND, end: last + AROUND };
     const start = Math.max(0, Math.min(around.start, first));
     const end = Math.min(passage.chars.length, Math.max(around.end, last));
-    const words = stretches(start, end, told).map((part) => {
-      const text = passage.chars.slice(part.start, part.end).join("");
-      return part.inside.length ? el(part.inside[0].tag, {}, text) : text;
+    const words = stretches(start, end, quoted).map((stretch) => {
+      const text = passage.chars.slice(stretch.start, stretch.end).join("");
+      return stretch.inside.length ? el(stretch.inside[0].tag, {}, text) : text;
     });
     return [el("blockquote", { dir: "auto" }, ...words), el("p", { class: "soft" }, `Passage ${passage.number}`)];
   }

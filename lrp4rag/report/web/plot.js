@@ -11,13 +11,13 @@
 
   // Decisions in equal stretches of time, the oldest first; empty ones are there too.
   function bucketed(decisions) {
-    const times = decisions.map((one) => Date.parse(one.time) / 1000);
+    const times = decisions.map((decision) => Date.parse(decision.time) / 1000);
     const [first, last] = [Math.min(...times), Math.max(...times)];
-    const length = LENGTHS.find((one) => (last - first) / one < MOST) ?? Math.ceil((last - first + 1) / MOST);
+    const length = LENGTHS.find((seconds) => (last - first) / seconds < MOST) ?? Math.ceil((last - first + 1) / MOST);
     const from = Math.floor(first / length);
-    const found = Array.from({ length: Math.floor(last / length) - from + 1 }, (_, k) => ({ start: (from + k) * length, length, all: [] }));
-    decisions.forEach((one, k) => found[Math.floor(times[k] / length) - from].all.push(one));
-    return found;
+    const buckets = Array.from({ length: Math.floor(last / length) - from + 1 }, (_, k) => ({ start: (from + k) * length, length, all: [] }));
+    decisions.forEach((decision, k) => buckets[Math.floor(times[k] / length) - from].all.push(decision));
+    return buckets;
   }
 
   function label({ start, length }) {
@@ -28,7 +28,7 @@
   }
 
   const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
-  const means = (buckets, name) => buckets.map((one) => mean(one.all.map((two) => two[name]).filter((value) => typeof value === "number")));
+  const means = (buckets, name) => buckets.map((bucket) => mean(bucket.all.map((decision) => decision[name]).filter((value) => typeof value === "number")));
 
   function frame(name, buckets, most, unit, drawn) {
     const width = wide();
@@ -40,9 +40,9 @@
       el("line", { x1: LEFT, x2: width, y1: HIGH - BELOW, y2: HIGH - BELOW, class: "axis" }),
       el("text", { x: LEFT - 6, y: TOP + 8, "text-anchor": "end" }, unit(most)),
       el("text", { x: LEFT - 6, y: HIGH - BELOW, "text-anchor": "end" }, unit(0)),
-      ...buckets.map((one, k) => {
+      ...buckets.map((bucket, k) => {
         const x = LEFT + (k + 0.5) * slot;
-        return k % every || x > width - 24 ? null : el("text", { x, y: HIGH - 6, "text-anchor": "middle" }, label(one));
+        return k % every || x > width - 24 ? null : el("text", { x, y: HIGH - 6, "text-anchor": "middle" }, label(bucket));
       }),
       ...drawn((k) => LEFT + k * slot, slot, (value) => HIGH - BELOW - (value / most) * (HIGH - BELOW - TOP)),
     );
@@ -50,12 +50,12 @@
 
   function actionsPlot(buckets) {
     const bar = Math.min(48, ((wide() - LEFT) / buckets.length) * 0.76);
-    const most = Math.max(1, ...buckets.map((one) => one.all.length));
+    const most = Math.max(1, ...buckets.map((bucket) => bucket.all.length));
     return frame("How many answers were served, marked, disclosed, held or withheld, over time; the table has the numbers", buckets, most, String, (x, slot, y) =>
-      buckets.flatMap((one, k) => {
+      buckets.flatMap((bucket, k) => {
         let below = 0;
         return ACTIONS.map((action) => {
-          const count = one.all.filter((two) => two.action === action).length;
+          const count = bucket.all.filter((decision) => decision.action === action).length;
           if (!count) return null;
           below += count;
           return el("rect", {
@@ -71,7 +71,7 @@
     const line = (values, kind) => (x, slot, y) => {
       const points = values.map((value, k) => (value === null ? null : [x(k) + slot / 2, y(value)])).filter(Boolean);
       return [
-        el("polyline", { points: points.map((one) => one.join()).join(" "), class: `share ${kind}` }),
+        el("polyline", { points: points.map((point) => point.join()).join(" "), class: `share ${kind}` }),
         ...points.map(([cx, cy]) => el("circle", { cx, cy, r: 3, class: `share ${kind}` })),
       ];
     };
@@ -83,9 +83,9 @@
   function rows(buckets) {
     const [sentences, facts] = [means(buckets, "faithfulness"), means(buckets, "fact_score")];
     return buckets
-      .map((one, k) => [
-        new Date(one.start * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }),
-        ...ACTIONS.map((action) => one.all.filter((two) => two.action === action).length || ""),
+      .map((bucket, k) => [
+        new Date(bucket.start * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }),
+        ...ACTIONS.map((action) => bucket.all.filter((decision) => decision.action === action).length || ""),
         percent(sentences[k]), percent(facts[k]),
       ])
       .filter((_, k) => buckets[k].all.length);
@@ -99,10 +99,10 @@
     return el(
       "div",
       { class: "plots" },
-      el("figure", {}, el("figcaption", {}, "What was done with answers"), actionsPlot(buckets), el("p", { class: "legend" }, ...ACTIONS.map((one) => key(`action ${one}`, DONE[one])))),
+      el("figure", {}, el("figcaption", {}, "What was done with answers"), actionsPlot(buckets), el("p", { class: "legend" }, ...ACTIONS.map((action) => key(`action ${action}`, DONE[action])))),
       el("figure", {}, el("figcaption", {}, "How much of them looks grounded"), sharesPlot(buckets), el("p", { class: "legend" }, key("share sentences", "sentences"), key("share facts", "facts"))),
       el("details", {}, el("summary", {}, "The same as a table"),
-        window.lrp4rag.table("Decisions over time", ["From", ...ACTIONS.map((one) => DONE[one]), "Sentences grounded", "Facts grounded"], rows(buckets))),
+        window.lrp4rag.table("Decisions over time", ["From", ...ACTIONS.map((action) => DONE[action]), "Sentences grounded", "Facts grounded"], rows(buckets))),
     );
   }
 

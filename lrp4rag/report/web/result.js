@@ -4,30 +4,30 @@
   const { el, banner, figures, view, empty, ofVerdict, sentenceOf, call, events } = window.lrp4rag;
 
   // Of a reply of /v1/judge to what was asked.
-  function judged(asked, reply) {
-    const told = { ...reply, message: reply.shown === asked.response ? "" : reply.shown };
-    const shown = view(ofVerdict(asked.question, asked.passages, reply.verdict));
-    return el("div", { class: "result" }, banner(told), shown.root, opinion(reply.decision.id), figures(told));
+  function judged(request, reply) {
+    const judgement = { ...reply, message: reply.shown === request.response ? "" : reply.shown };
+    const shown = view(ofVerdict(request.question, request.passages, reply.verdict));
+    return el("div", { class: "result" }, banner(judgement), shown.root, opinion(reply.decision.id), figures(judgement));
   }
 
-  // An answer of the upstream, shown sentence by sentence while it comes. `place` gets it at once.
-  async function streamed(asked, place, { model, signal, progress }) {
-    const shownModel = { ...empty(asked.question, asked.passages), streaming: true };
+  // An answer of the upstream, shown sentence by sentence while it comes, in the `container`.
+  async function streamed(request, container, { model, signal, progress }) {
+    const shownModel = { ...empty(request.question, request.passages), streaming: true };
     const shown = view(shownModel);
     const head = el("div");
     const foot = el("div");
-    place.replaceChildren(el("div", { class: "result" }, head, shown.root, foot));
+    container.replaceChildren(el("div", { class: "result" }, head, shown.root, foot));
     const body = {
-      model, stream: true, messages: [{ role: "user", content: asked.question }], lrp4rag: { passages: asked.passages },
+      model, stream: true, messages: [{ role: "user", content: request.question }], lrp4rag: { passages: request.passages },
     };
     let whole = null, message = "";
     for await (const event of events("v1/chat/completions", { body, signal })) {
       const content = event.choices?.[0]?.delta?.content ?? "";
-      const told = event.lrp4rag;
-      if (told?.faithfulness !== undefined) whole = told;
-      else if (told?.rule) [message, whole] = [content.trim() || message, told];
-      else if (told?.id) {
-        sentenceOf(shownModel, content, told);
+      const record = event.lrp4rag;
+      if (record?.faithfulness !== undefined) whole = record;
+      else if (record?.rule) [message, whole] = [content.trim() || message, record];
+      else if (record?.id) {
+        sentenceOf(shownModel, content, record);
         shown.more();
         progress(shownModel.sentences.length);
       } else if (content) {
@@ -38,9 +38,9 @@
     shown.more();
     shown.first();
     if (whole) {
-      const told = { decision: whole, findings: whole.findings ?? [], unavailable: whole.unavailable, message, faithfulness: whole.faithfulness, fact_score: whole.fact_score };
-      head.append(banner(told, { whole: true }));
-      foot.append(opinion(whole.id), figures(told));
+      const judgement = { decision: whole, findings: whole.findings ?? [], unavailable: whole.unavailable, message, faithfulness: whole.faithfulness, fact_score: whole.fact_score };
+      head.append(banner(judgement, { whole: true }));
+      foot.append(opinion(whole.id), figures(judgement));
     }
     return head;
   }

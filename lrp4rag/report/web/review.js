@@ -12,7 +12,7 @@
   const when = (time) => new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
   function reviewer(counted) {
-    const place = $("queue"), status = $("review-status"), name = $("reviewer");
+    const queue = $("queue"), status = $("review-status"), name = $("reviewer");
     let waiting = [], at = 0, busy = false;
     name.value = sessionStorage.getItem(NAME) ?? "";
     name.addEventListener("change", () => sessionStorage.setItem(NAME, name.value.trim()));
@@ -31,36 +31,36 @@
         show();
       } catch (error) {
         waiting = [];
-        place.replaceChildren();
+        queue.replaceChildren();
         say(error.message, true);
       }
     }
 
     function show({ focus = false } = {}) {
-      const one = waiting[at];
-      if (!one) {
-        place.replaceChildren(el("p", { class: "empty" }, "No answer waits for a reviewer."));
+      const entry = waiting[at];
+      if (!entry) {
+        queue.replaceChildren(el("p", { class: "empty" }, "No answer waits for a reviewer."));
         return;
       }
-      const kept = one.written.response !== undefined;
-      const model = kept ? ofRecord(one, one.written) : null;
+      const hasTexts = entry.written.response !== undefined;
+      const model = hasTexts ? ofRecord(entry, entry.written) : null;
       const shown = model && view(model);
-      const whole = model?.contradictions.length
+      const checkbox = model?.contradictions.length
         ? el("label", { class: "check" }, el("input", { type: "checkbox", id: "marked" }), " The marked words are what is wrong, and the rest is right")
         : null;
-      place.replaceChildren(
+      queue.replaceChildren(
         el(
           "p", { class: "row" },
-          el("span", {}, `${at + 1} of ${plural(waiting.length, "answer", "answers")}, since ${when(one.time)}`),
+          el("span", {}, `${at + 1} of ${plural(waiting.length, "answer", "answers")}, since ${when(entry.time)}`),
           el("span", {}, 
             el("button", { type: "button", class: "quiet", onclick: () => go(-1), disabled: at === 0, "aria-keyshortcuts": "k" }, "Previous (k)"), " ",
             el("button", { type: "button", class: "quiet", onclick: () => go(1), disabled: at === waiting.length - 1, "aria-keyshortcuts": "j" }, "Next (j)")),
         ),
-        banner({ decision: one, findings: findingsOf(one.findings), unavailable: one.unavailable }, { level: "h2" }),
-        shown?.root ?? el("p", { class: "warning" }, "The texts of this answer are not kept (the setting keep_texts), so it cannot be shown. Its record: ", el("code", {}, one.id)),
+        banner({ decision: entry, findings: findingsOf(entry.findings), unavailable: entry.unavailable }, { level: "h2" }),
+        shown?.root ?? el("p", { class: "warning" }, "The texts of this answer are not kept (the setting keep_texts), so it cannot be shown. Its record: ", el("code", {}, entry.id)),
         el("label", { class: "field", for: "comment" }, "Comment (optional)"),
         el("textarea", { id: "comment", rows: 2, maxlength: 2000 }),
-        whole,
+        checkbox,
         el(
           "div", { class: "says" },
           ...SAYS.map(([key, said, title, words]) =>
@@ -68,7 +68,7 @@
         ),
       );
       shown?.redraw();
-      if (focus) place.querySelector(".done").focus();
+      if (focus) queue.querySelector(".done").focus();
     }
 
     function go(by) {
@@ -77,18 +77,18 @@
     }
 
     async function answer(said) {
-      const one = waiting[at];
-      if (!one || busy) return;
+      const entry = waiting[at];
+      if (!entry || busy) return;
       if (!name.value.trim()) {
         say("Write your name first: a review is recorded with it.", true);
         name.focus();
         return;
       }
-      const spans = said === "hallucinated" && $("marked")?.checked ? one.evidence.contradictions.map(({ start, end }) => ({ start, end })) : [];
+      const spans = said === "hallucinated" && $("marked")?.checked ? entry.evidence.contradictions.map(({ start, end }) => ({ start, end })) : [];
       const comment = $("comment").value.trim() || null;
       busy = true;
       try {
-        await call("v1/reviews", { body: { decision: one.id, reviewer: name.value.trim(), said, spans, comment } });
+        await call("v1/reviews", { body: { decision: entry.id, reviewer: name.value.trim(), said, spans, comment } });
         waiting.splice(at, 1);
         at = Math.min(at, Math.max(0, waiting.length - 1));
         counted(waiting.length);

@@ -24,17 +24,17 @@ window.lrp4rag = (() => {
   // An element. Children are elements or texts; an attribute "onclick" is a listener, and one that is null or false
   // is left out.
   function el(tag, attributes = {}, ...children) {
-    const made = DRAWN.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+    const element = DRAWN.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
       if (value === null || value === undefined || value === false) continue;
-      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-      else made.setAttribute(name, value === true ? "" : value);
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else element.setAttribute(name, value === true ? "" : value);
     }
     for (const child of children.flat()) {
       if (child === null || child === undefined) continue;
-      made.append(child instanceof Node ? child : document.createTextNode(visible(child)));
+      element.append(child instanceof Node ? child : document.createTextNode(visible(child)));
     }
-    return made;
+    return element;
   }
 
   // Text for screen readers only.
@@ -55,7 +55,7 @@ window.lrp4rag = (() => {
     for (const range of ranges) {
       for (const edge of [range.start, range.end]) if (edge > start && edge < end) edges.add(edge);
     }
-    const sorted = [...edges].sort((one, other) => one - other);
+    const sorted = [...edges].sort((left, right) => left - right);
     return sorted.slice(1).map((to, k) => ({
       start: sorted[k],
       end: to,

@@ -70,7 +70,7 @@
         const hint = model.sentences.length ? "Point at a sentence, tap it, or move with the arrow keys: its source lights up." : "";
         status.replaceChildren(el("p", { class: "soft" }, hint));
       }
-      lines.draw(sentence ? new Set(contradictionsIn(model, sentence).map((one) => one.number)) : null);
+      lines.draw(sentence ? new Set(contradictionsIn(model, sentence).map((contradiction) => contradiction.number)) : null);
     }
 
     const pick = (event) => {
@@ -143,8 +143,8 @@
     // What is wrong, as a list to go through.
     function list() {
       const all = model.sentences.map((sentence, k) => [sentence, k, stateOf(model, sentence)]);
-      const wrong = Object.entries(DOUBTED).map(([state, words]) => [words, all.filter(([, , one]) => one === state)]);
-      const items = wrong.flatMap(([, found]) => found).map(([sentence, k, state]) =>
+      const wrong = Object.entries(DOUBTED).map(([state, words]) => [words, all.filter(([, , status]) => status === state)]);
+      const items = wrong.flatMap(([, doubted]) => doubted).map(([sentence, k, state]) =>
         el("li", { class: state }, el("button", { type: "button", class: "issue", onclick: () => { move(k); choose(k); } }, issue(model, sentence, state))),
       );
       const rest = items.splice(MOST);
@@ -152,7 +152,7 @@
       others.hidden = !rest.length;
       others.replaceChildren(el("summary", {}, `${rest.length} more`), el("ul", { class: "issues" }, ...rest));
       const count = model.sentences.length;
-      const parts = wrong.filter(([, found]) => found.length).map(([words, found]) => `${found.length} ${words}`);
+      const parts = wrong.filter(([, doubted]) => doubted.length).map(([words, doubted]) => `${doubted.length} ${words}`);
       const words = parts.length ? `of ${plural(count, "sentence", "sentences")}: ${parts.join(", ")}.` : `${plural(count, "sentence", "sentences")}: none is suspect. Faults can still be missed.`;
       summary.textContent = count && !quiet ? words.charAt(0).toUpperCase() + words.slice(1) : "";
     }
@@ -160,7 +160,7 @@
     // The sentence that is worth looking at first.
     function first() {
       const states = model.sentences.map((sentence) => stateOf(model, sentence));
-      const wrong = Object.keys(DOUBTED).map((one) => states.indexOf(one)).find((k) => k >= 0);
+      const wrong = Object.keys(DOUBTED).map((state) => states.indexOf(state)).find((k) => k >= 0);
       if (wrong === undefined || chosen !== null) return;
       [chosen, suggested] = [wrong, true];
       paint();

@@ -10,32 +10,32 @@
   const UNJUDGED = new Set(["unlike training data", "unavailable"]); // those that are no fault of the answer
 
   // “12” = 7 + 5, computed from passage 1
-  function followsWords(model, one) {
-    const sign = one.kind === "rounded" ? "≈" : "=";
-    return `“${clipped(textOf(model, one.start, one.end))}” ${sign} ${clipped(one.words)}, ${one.kind} from passage ${one.passage}`;
+  function followsWords(model, value) {
+    const sign = value.kind === "rounded" ? "≈" : "=";
+    return `“${clipped(textOf(model, value.start, value.end))}” ${sign} ${clipped(value.words)}, ${value.kind} from passage ${value.passage}`;
   }
 
-  function differenceWords(one) {
-    const words = `“${clipped(one.passage_text).replace(/\.$/u, "")}”`;
-    if (one.kind === "left out") return `It leaves out ${words} (passage ${one.passage})`;
-    if (one.kind === "answered") return `It says that this is missing, and passage ${one.passage} may have it: ${words}`;
-    return `Passage ${one.passage} says this of “${clipped(one.subject ?? "")}”: ${words}`;
+  function differenceWords(difference) {
+    const words = `“${clipped(difference.passage_text).replace(/\.$/u, "")}”`;
+    if (difference.kind === "left out") return `It leaves out ${words} (passage ${difference.passage})`;
+    if (difference.kind === "answered") return `It says that this is missing, and passage ${difference.passage} may have it: ${words}`;
+    return `Passage ${difference.passage} says this of “${clipped(difference.subject ?? "")}”: ${words}`;
   }
 
   // What is said of a sentence beside its contradictions: a sentence each.
   const further = (model, sentence) =>
-    [...differencesIn(model, sentence).map(differenceWords), ...computedIn(model, sentence).map((one) => followsWords(model, one))].map((words) => ` ${words}.`);
+    [...differencesIn(model, sentence).map(differenceWords), ...computedIn(model, sentence).map((value) => followsWords(model, value))].map((words) => ` ${words}.`);
 
   // In words, why a sentence is coloured as it is.
   function why(model, sentence) {
     const state = stateOf(model, sentence);
     const near = restsOn(sentence);
     if (state === "contradicted") {
-      const told = contradictionsIn(model, sentence).map((one) => {
-        const quote = `Passage ${one.passage} says “${clipped(quoteOf(model, one))}”`;
-        return one.start === null ? `${quote} in its place.` : `${quote}, not “${textOf(model, one.start, one.end)}”.`;
+      const quotes = contradictionsIn(model, sentence).map((contradiction) => {
+        const quote = `Passage ${contradiction.passage} says “${clipped(quoteOf(model, contradiction))}”`;
+        return contradiction.start === null ? `${quote} in its place.` : `${quote}, not “${textOf(model, contradiction.start, contradiction.end)}”.`;
       });
-      return [sentence.withheld ? "This sentence is withheld." : "", ...told].filter(Boolean).join(" ") + further(model, sentence).join("");
+      return [sentence.withheld ? "This sentence is withheld." : "", ...quotes].filter(Boolean).join(" ") + further(model, sentence).join("");
     }
     if (sentence.reason && !SEEN.has(sentence.reason)) {
       return `${sentence.withheld ? "This sentence is withheld. " : ""}${WHY[sentence.reason] ?? sentence.reason}`;
@@ -43,13 +43,13 @@
     if (state === "nothing") return "This states nothing that a passage could support.";
     if (state === "unjudged") return "This was not judged.";
     if (state === "unsupported") {
-      const answered = differencesIn(model, sentence).some((one) => one.kind === "answered");
+      const answered = differencesIn(model, sentence).some((difference) => difference.kind === "answered");
       const lead = answered && !sentence.withheld ? "" : `${sentence.withheld ? "This sentence is withheld: n" : "N"}${lacking(model, sentence)} this.`;
       const closest = near ? ` Passage ${near.passage} comes closest.` : "";
-      const others = contradictionsIn(model, sentence)
-        .filter((one) => one.start !== null)
-        .map((one) => ` In place of “${textOf(model, one.start, one.end)}”, passage ${one.passage} has “${clipped(quoteOf(model, one))}”.`);
-      return [lead, closest, ...others, ...further(model, sentence)].join("").trim();
+      const alternatives = contradictionsIn(model, sentence)
+        .filter((contradiction) => contradiction.start !== null)
+        .map((contradiction) => ` In place of “${textOf(model, contradiction.start, contradiction.end)}”, passage ${contradiction.passage} has “${clipped(quoteOf(model, contradiction))}”.`);
+      return [lead, closest, ...alternatives, ...further(model, sentence)].join("").trim();
     }
     const lead = near ? `Looks supported: it rests on passage ${near.passage}.` : "Nothing speaks against it, but no passage has many of its words.";
     return [lead, ...further(model, sentence)].join("");
@@ -62,21 +62,21 @@
   function issue(model, sentence, state) {
     const text = clipped(textOf(model, sentence.start, sentence.end));
     if (state === "contradicted") {
-      return contradictionsIn(model, sentence).map((one) =>
+      return contradictionsIn(model, sentence).map((contradiction) =>
         el(
           "span",
-          { class: "versus", "data-number": one.number },
-          one.start === null ? "A sentence that is withheld" : el("b", {}, `“${clipped(textOf(model, one.start, one.end))}”`),
-          ` is contradicted: passage ${one.passage} says `,
-          el("ins", {}, clipped(quoteOf(model, one))),
+          { class: "versus", "data-number": contradiction.number },
+          contradiction.start === null ? "A sentence that is withheld" : el("b", {}, `“${clipped(textOf(model, contradiction.start, contradiction.end))}”`),
+          ` is contradicted: passage ${contradiction.passage} says `,
+          el("ins", {}, clipped(quoteOf(model, contradiction))),
         ),
       );
     }
     if (sentence.withheld) return why(model, sentence);
-    const parts = spansIn(model, sentence).map((one) =>
-      textOf(model, Math.max(one.start, sentence.start), Math.min(one.end, sentence.end)),
+    const suspect = spansIn(model, sentence).map((span) =>
+      textOf(model, Math.max(span.start, sentence.start), Math.min(span.end, sentence.end)),
     );
-    const quoted = el("b", {}, `“${parts.length ? clipped(parts.join(" … ")) : text}”`);
+    const quoted = el("b", {}, `“${suspect.length ? clipped(suspect.join(" … ")) : text}”`);
     if (sentence.reason && !SEEN.has(sentence.reason)) return [quoted, ` ${why(model, sentence)}`];
     if (state === "unjudged") return [quoted, " was not judged"];
     const [difference] = differencesIn(model, sentence), [value] = computedIn(model, sentence);
@@ -96,10 +96,10 @@
 
   // What is wrong with an answer, as a headline; null where the detector and the policy found no fault.
   function faultOf(model, verdict, decision) {
-    const of = (state) => (verdict.hallucinated ? model.sentences.filter((one) => stateOf(model, one) === state) : []);
-    const [first, ...others] = of("contradicted").flatMap((one) => contradictionsIn(model, one));
+    const of = (state) => (verdict.hallucinated ? model.sentences.filter((sentence) => stateOf(model, sentence) === state) : []);
+    const [first, ...rest] = of("contradicted").flatMap((sentence) => contradictionsIn(model, sentence));
     if (first) {
-      const more = others.length ? ` (and ${others.length} more)` : "";
+      const more = rest.length ? ` (and ${rest.length} more)` : "";
       return `Passage ${first.passage} says ${clipped(quoteOf(model, first), 60)}, not ${clipped(textOf(model, first.start, first.end), 60)}${more}`;
     }
     if (decision && !SEEN.has(decision.reason) && !UNJUDGED.has(decision.reason)) return reasonOf(decision).replace(/\.$/, "");

@@ -78,7 +78,7 @@
     }
     if (verdict.abstained) return ["No verdict", WHY["unlike training data"]];
     if (verdict.hallucinated) {
-      const contradicted = verdict.sentences?.some((one) => one.status === "contradicted");
+      const contradicted = verdict.sentences?.some((sentence) => sentence.status === "contradicted");
       return ["Likely hallucinated", WHY[contradicted ? "contradicted" : "unsupported"]];
     }
     if (verdict.hallucinated === null) return ["No verdict", WHY["states nothing"]];
@@ -90,21 +90,21 @@
   // Title and reason of what is done with an answer.
   const decisionWords = (decision) => [DONE[decision.action] ?? decision.action, reasonOf(decision)];
 
-  // What a policy would do with an answer that it has not been asked about yet, and why unless that is `said` already.
-  function wouldWords(decision, said) {
+  // What a policy would do with an answer that it was not asked about yet, and why unless that is the `verdictReason`.
+  function wouldWords(decision, verdictReason) {
     const reason = reasonOf(decision);
-    const why = reason === said ? "." : `: ${reason.replace(/^./u, (char) => char.toLowerCase())}`;
+    const why = reason === verdictReason ? "." : `: ${reason.replace(/^./u, (char) => char.toLowerCase())}`;
     return `The policy would ${WOULD[decision.action] ?? decision.action}${why}`;
   }
 
-  const news = (findings) => findings.filter((one) => !QUIET.has(one.kind) && !TOLD.has(one.check));
+  const news = (findings) => findings.filter((finding) => !QUIET.has(finding.kind) && !TOLD.has(finding.check));
 
   // In words: its own, or those of its kind with the passages, counted from 1.
-  function foundWords(one) {
-    if (one.words) return one.words;
-    const words = FOUND[`${one.check}: ${one.kind}`] ?? `${one.check}: ${one.kind}`;
-    const places = one.passages?.length ? ` (passage ${one.passages.join(", ")})` : "";
-    return `${words}${places}.`;
+  function foundWords(finding) {
+    if (finding.words) return finding.words;
+    const words = FOUND[`${finding.check}: ${finding.kind}`] ?? `${finding.check}: ${finding.kind}`;
+    const passages = finding.passages?.length ? ` (passage ${finding.passages.join(", ")})` : "";
+    return `${words}${passages}.`;
   }
 
   // Of a record, which has how many there are of each kind.

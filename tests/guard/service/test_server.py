@@ -98,7 +98,7 @@ def test_a_request_comes_in_time(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, parts: list[bytes], status: int
 ) -> None:
     monkeypatch.setattr(bounds, "HEADERS_IN", 0.5)
-    monkeypatch.setattr(bounds, "WHOLE_IN", 0.5)
+    monkeypatch.setattr(bounds, "BODY_IN", 0.5)
     started = time.monotonic()
     assert answer(address, *parts, pause=0.1)[0] == status
     assert time.monotonic() - started < 5
