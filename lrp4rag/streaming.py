@@ -115,12 +115,17 @@ class StreamingDetector:
     def ready(self, text: str | None) -> list[tuple[Piece, bool]]:
         """Return what can be judged, now that this text has come (None: the response has ended): see `due`.
         `judge` judges each, wherever it is called."""
-        if text is None:
-            pieces: list[Piece | None] = [*self._stream.end(), None]
-        else:
-            self.text += text
-            pieces = [*self._stream.feed(text)]
+        pieces = [*self.rest(), None] if text is None else self.pieces(text)
         return [pair for piece in pieces for pair in self.due(piece)]
+
+    def pieces(self, text: str) -> list[Piece]:
+        """Return what ends with this text."""
+        self.text += text
+        return self._stream.feed(text)
+
+    def rest(self) -> list[Piece]:
+        """Return what is left where the response ends."""
+        return self._stream.end()
 
     def due(self, piece: Piece | None) -> list[tuple[Piece, bool]]:
         """Return the pieces to judge, now that `piece` has come (None: the response has ended), each with

@@ -50,7 +50,7 @@ def test_no_passage_and_no_word() -> None:
 
 
 def test_a_long_passage_takes_no_time_per_pair_of_words() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     grounds = grounds_of(" ".join(f"word{number} not other{number}." for number in range(20_000)))
     grounds.aligned(words("word7 other9 nothing else"))
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
