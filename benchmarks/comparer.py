@@ -15,6 +15,8 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.command import Result, benchmark, count
+from benchmarks.elsewhere.sets import PAIRS, read_pairs
+from benchmarks.elsewhere.sets import SETS as OTHERS
 from benchmarks.harness import seconds
 from experiments.comparer.claims import MEASURED, MOST, read_file, read_measured
 from lrp4rag.reader.comparer import Comparer, bundled_comparer
@@ -82,7 +84,12 @@ def by_kind(scored: Scored) -> dict[str, dict[str, float]]:
     "--claims", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Folder of public claims."
 )
 @count("--every", 8, "One in so many questions of the sets that come with the package.")
-def main(claims: Path | None, every: int) -> Result:
+@click.option(
+    "--comparer",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="File of another comparer.  [default: the one that comes with the package]",
+)
+def main(claims: Path | None, every: int, comparer: Path | None) -> Result:
     """How well the comparer tells claims that are not supported, by set and by kind of fault.
 
     \b
@@ -90,20 +97,24 @@ def main(claims: Path | None, every: int) -> Result:
       python -m benchmarks.comparer
       python -m benchmarks.comparer --claims CLAIMS --every 1       every question, and FEVER-Symmetric
     """
-    comparer, result = bundled_comparer(), dict[str, Any]()
+    network, result = bundled_comparer() if comparer is None else Comparer.load(comparer), dict[str, Any]()
+    if comparer is not None:
+        result["comparer"] = comparer.name
     if claims is not None:
         learned = {row.hypothesis.strip().lower() for name in MOST for row in read_file(claims, name)}
         pairs = [one for one in read_measured(claims) if one.pair.claim.strip().lower() not in learned]
         result["claims"] = claims.name
-        scored = Scored.of(comparer, pairs, "public claims")
+        scored = Scored.of(network, pairs, "public claims")
         result["fever_symmetric"] = {"claims": len(pairs), **measure(scored)}
-    for name in SETS:
-        pairs = distinct(pairs_of_answers(one_in(load_set(Path(name)), every), name))
-        scored = Scored.of(comparer, pairs, name)
+    questions = [item.example for item in read_pairs(Path(__file__).parent / "data" / OTHERS[PAIRS].file)]
+    sets = {name: one_in(load_set(Path(name)), every) for name in SETS} | {"questions": questions}
+    for name, examples in sets.items():
+        pairs = distinct(pairs_of_answers(examples, name))
+        scored = Scored.of(network, pairs, name)
         result[name] = {"sentences": len(pairs), **measure(scored), "kinds": by_kind(scored)}
         some = [one.pair for one in pairs[:TIMED]]
-        comparer.forget()
-        result["seconds_a_sentence"] = seconds(partial(comparer, some)) / len(some)
+        network.forget()
+        result["seconds_a_sentence"] = seconds(partial(network, some)) / len(some)
     return result
 
 
