@@ -23,10 +23,12 @@ from experiments.comparer.learning import (
     learn,
     loss_of,
     network_at,
+    parts_of,
 )
 from lrp4rag.example import Example, Label
 from lrp4rag.reader import comparer as reader
 from lrp4rag.reader.comparer import Comparer, Pair, batch_of, encode_pair
+from lrp4rag.training.labelled_pairs import LabelledPair
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.tensors import read_tensors
 from tests.experiments.comparer.tiny import answers, claims, coloured, tiny_network
@@ -119,6 +121,24 @@ def test_a_step_has_claims_faults_in_twos_and_some_of_models() -> None:
     assert lessons.at(7) == Lessons(claims(), own, 3).at(7) != lessons.at(8)
     with pytest.raises(InputError, match="no faults"):
         Lessons(claims(), [one for one in own if not one.wrong], 0)
+
+
+def test_a_step_is_learned_in_parts_of_like_length() -> None:
+    pairs = [LabelledPair(Pair("grey " * k, "", "It is grey."), "e", None, "", "claims") for k in (9, 2, 7, 1)]
+    parts = parts_of(pairs)
+    assert [[len(one.pair.premise) // 5 for one in part] for part in parts] == [[1], [2], [7, 9]]
+    assert parts_of(pairs[:1]) == [pairs[:1]]
+
+
+def test_padding_changes_no_loss() -> None:
+    network, tokenizer = tiny_network()
+    network.eval()
+    alone = loss_of(network, tokenizer, claims()[:1]).item()
+    longer = replace(claims()[0].pair, premise=claims()[0].pair.premise * 9)
+    assert len(encode_pair(tokenizer, longer).ids) > 32
+    both = loss_of(network, tokenizer, [claims()[0], replace(claims()[0], pair=longer)]).item()
+    other = loss_of(network, tokenizer, [replace(claims()[0], pair=longer)]).item()
+    assert both == pytest.approx((alone + other) / 2, abs=1e-5)
 
 
 def test_words_of_a_fault_weigh_where_they_are_known() -> None:
