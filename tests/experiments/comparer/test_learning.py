@@ -124,7 +124,9 @@ def test_a_step_has_claims_faults_in_twos_and_some_of_models() -> None:
 
 
 def test_a_step_is_learned_in_parts_of_like_length() -> None:
-    pairs = [LabelledPair(Pair("grey " * k, "", "It is grey."), "e", None, "", "claims") for k in (9, 2, 7, 1)]
+    pairs = [
+        LabelledPair(Pair("grey " * k, "", "It is grey."), "e", None, "", "claims") for k in (9, 2, 7, 1)
+    ]
     parts = parts_of(pairs)
     assert [[len(one.pair.premise) // 5 for one in part] for part in parts] == [[1], [2], [7, 9]]
     assert parts_of(pairs[:1]) == [pairs[:1]]
