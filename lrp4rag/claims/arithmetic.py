@@ -66,8 +66,8 @@ def is_arithmetic(sentence: str) -> bool:
 def may_be_total(
     value: Value, sentence: str, rival: Occurrence, passages: Sequence[str], index: Index
 ) -> bool:
-    """Say whether a quantity of a `sentence` may be the total of values that a passage has singly, such as
-    `rival`: not if the passage has that as a total too, or has nothing to add."""
+    """Say whether a quantity of a `sentence` may be the total of values that the passages have singly, such
+    as `rival`: not if its passage has that as a total too, or there is nothing to add."""
     if value.kind != "quantity" or not is_arithmetic(sentence):
         return False
     passage_places = [entry for entry in index.places if entry.passage == rival.passage]
