@@ -15,11 +15,10 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.command import Result, benchmark, count
-from benchmarks.elsewhere.sets import PAIRS, read_pairs
-from benchmarks.elsewhere.sets import SETS as OTHERS
+from benchmarks.elsewhere.sets import PAIRS, read_sets
 from benchmarks.harness import seconds
 from experiments.comparer.claims import MEASURED, MOST, read_file, read_measured
-from lrp4rag.reader.comparer import Comparer, bundled_comparer
+from lrp4rag.reader.comparer import Comparer
 from lrp4rag.training.labelled_pairs import (
     FALSE_ALARMS,
     FEWEST,
@@ -97,7 +96,7 @@ def main(claims: Path | None, every: int, comparer: Path | None) -> Result:
       python -m benchmarks.comparer
       python -m benchmarks.comparer --claims CLAIMS --every 1       every question, and FEVER-Symmetric
     """
-    network, result = bundled_comparer() if comparer is None else Comparer.load(comparer), dict[str, Any]()
+    network, result = Comparer.load(comparer), dict[str, Any]()
     if comparer is not None:
         result["comparer"] = comparer.name
     if claims is not None:
@@ -106,7 +105,7 @@ def main(claims: Path | None, every: int, comparer: Path | None) -> Result:
         result["claims"] = claims.name
         scored = Scored.of(network, pairs, "public claims")
         result["fever_symmetric"] = {"claims": len(pairs), **measure(scored)}
-    questions = [item.example for item in read_pairs(Path(__file__).parent / "data" / OTHERS[PAIRS].file)]
+    questions = [item.example for item in read_sets(Path(__file__).parent / "data")[PAIRS]]
     sets = {name: one_in(load_set(Path(name)), every) for name in SETS} | {"questions": questions}
     for name, examples in sets.items():
         pairs = distinct(pairs_of_answers(examples, name))

@@ -899,14 +899,15 @@ class Assessor:
             return assessment
         after = self._assess_after("derived", encoded)
         lengths = [len(passage) for passage in context.passages]
+
+        def of_passages(items: Iterable[P]) -> tuple[P, ...]:
+            """Return what lies in the passages themselves, and not in what was added to them."""
+            return tuple(each for each in items if each.passage_end <= lengths[each.passage])
+
         after = replace(
             after,
-            contradictions=tuple(
-                each for each in after.contradictions if each.passage_end <= lengths[each.passage]
-            ),
-            differences=tuple(
-                each for each in after.differences if each.passage_end <= lengths[each.passage]
-            ),
+            contradictions=of_passages(after.contradictions),
+            differences=of_passages(after.differences),
         )
         return with_sentences(assessment, after, [*derived], self._encoded, worse=False)
 

@@ -46,11 +46,9 @@ def check(network: Network, tokenizer: Any, held: HeldOut) -> str:
         classes, words = network(batch.to(network.match.weight.device))
         return classes.cpu(), words.cpu()
 
-    network.eval()
     comparer = Comparer([cast("Network", read)], tokenizer, {}, (), "")
     of_claims = comparer([one.pair for one in held.claims])
     of_answers = comparer([one.pair for one in held.answers])
-    network.train()
     wrong = np.array([one.wrong for one in held.claims], dtype=bool)
     scores = np.array([one.unsupported for one in of_claims])
     parts = (

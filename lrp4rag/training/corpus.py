@@ -51,7 +51,8 @@ PROMPTS = (
     "sentences, and say nothing that the context does not support.",
 )
 """Templates of prompts; None is the default one."""
-_ADDED, _SHUFFLED, _MERGED, _SPLIT = 0.35, 0.25, 0.25, 0.15
+_ADDED, _SHUFFLED, _MERGED = 0.35, 0.25, 0.25
+"""How often passages are added, shuffled and merged; else one is split."""
 
 
 ANNOTATED, MADE = "annotated", "made"
