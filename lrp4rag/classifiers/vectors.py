@@ -14,7 +14,8 @@ from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.lrp.resampling import MODES, Mode, resample
 from lrp4rag.util.errors import InputError
 
-# Raised whenever a feature changes its values: detectors trained on others are then refused.
+# Raised where a feature is added or comes to mean something else, or where more than a tenth of the values
+# change: detectors trained before are then refused.
 FEATURE_VERSION = 3
 
 STEPS, BINS = MATRIX_SHAPE
