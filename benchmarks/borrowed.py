@@ -13,8 +13,9 @@ from benchmarks.answers import detector_of, kind_of, some_answers
 from benchmarks.command import Report, benchmark, count, table
 from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.index import Index
+from lrp4rag.classifiers.assessor import Assessor
 from lrp4rag.example import Example
-from lrp4rag.judge import Assessor, Detector
+from lrp4rag.judge import Detector
 from lrp4rag.util.progress import track
 from lrp4rag.util.sentences import sentences_in
 

@@ -12,8 +12,8 @@ import click
 from benchmarks import command
 from benchmarks.answers import detector_of, kind_of, some_answers
 from benchmarks.command import Report, benchmark, count, listed, table
-from lrp4rag import judge
 from lrp4rag.claims.counterclaims import CounterClaim
+from lrp4rag.classifiers import assessor
 from lrp4rag.classifiers.countered import margin
 from lrp4rag.classifiers.verdict import Assessment
 from lrp4rag.example import Example
@@ -34,7 +34,7 @@ def margins_of(detector: Detector, example: Example) -> list[float] | None:
             found.extend([] if by is None else [by])
         return assessment
 
-    with patch.object(judge, "with_counter_claim", collect):
+    with patch.object(assessor, "with_counter_claim", collect):
         options = {"evidence": False, "reasons": False}
         verdict = detector.examine(detector.prompt(example), example.response, **options)
     return None if verdict.hallucinated else found

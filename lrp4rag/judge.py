@@ -6,46 +6,35 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from numbers import Real
 from pathlib import Path
 from traceback import clear_frames
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from lrp4rag import __version__
-from lrp4rag.claims.answer import Compared
-from lrp4rag.claims.arithmetic import Computed
-from lrp4rag.claims.borrowed import Borrowed, Subjects
-from lrp4rag.claims.counterclaims import CounterClaim, counter_claims
-from lrp4rag.claims.derivation import Derivation, derivations, restatements
 from lrp4rag.claims.nearest import nearest
-from lrp4rag.claims.refusals import Refusal, missing_words, refusal_in
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
+from lrp4rag.classifiers.assessor import Assessor, PlainReading
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
-from lrp4rag.classifiers.countered import with_counter_claim
 from lrp4rag.classifiers.model import Model, detector_beside
 from lrp4rag.classifiers.prevalence import check_prevalence, require_enough
-from lrp4rag.classifiers.refused import with_refusals
-from lrp4rag.classifiers.unborrowed import without_borrowed
 from lrp4rag.classifiers.verdict import (
     Assessment,
-    Contradiction,
-    Difference,
     Evidence,
     Judgement,
     Verdict,
-    with_sentences,
 )
-from lrp4rag.classifiers.wording import Premise, in_plain_case, premise_of, with_derivations
+from lrp4rag.classifiers.view import View
+from lrp4rag.classifiers.wording import in_plain_case
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context
-from lrp4rag.features.excerpt import Excerpt, LongPrompt, with_passages
+from lrp4rag.features.excerpt import Excerpt, LongPrompt
 from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
@@ -68,10 +57,6 @@ from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
-P = TypeVar("P", Contradiction, Difference)
-Countered = tuple[CounterClaim, float | None]
-"""A counter-claim, and its probability where it needs one."""
-
 OF_CARD = "default"
 """The reader that a detector was trained with."""
 EXCERPT, NEEDED = 0.7, 0.95
@@ -163,8 +148,8 @@ class Detector:
         self.words = load_reader(NONE) if texts and reader.has_model else None
         """What cuts texts into words where they alone are judged beside a reader, None elsewhere."""
         # Two of them: with one, what is supposed would put its own prompt out.
-        self.plain_replay: TextReplay | PlainReplay
-        self.second_replay: TextReplay | PlainReplay
+        self.plain_replay: PlainReading
+        self.second_replay: PlainReading
         if texts:
             self.plain_replay, self.second_replay = TextReplay(reader), TextReplay(reader)
         else:
@@ -440,7 +425,8 @@ class Detector:
                 if model is None:
                     judgement = Judgement.of(encoded, Assessment(), None, relevance=record.relevance)
                 else:
-                    judgement = model.judgement(record, Assessor(self, view, record, model).assess())
+                    assessor = Assessor(view, record, model, self.plain_replay, self.second_replay)
+                    judgement = model.judgement(record, assessor.assess())
                 replayed, excerpt = prompt.replayed(view, encoded) if growing is None else (None, None)
                 judgement = replace(judgement, response=response, replayed=replayed)
                 moved = model.reasons(record, judgement) if model is not None and reasons else ()
@@ -473,7 +459,7 @@ class Detector:
 
     def _generate(
         self, prompt: Prompt, max_new_tokens: int, seconds: dict[str, float]
-    ) -> tuple[str, _View, Encoded]:
+    ) -> tuple[str, View, Encoded]:
         """Let the reader write a response: its text, and how it is read."""
         with _timed(seconds, "generate"):
             encoded = self.reader.generate(
@@ -501,7 +487,7 @@ class Detector:
         judgement: Judgement,
         record: Record,
         prompt: Prompt,
-        view: _View,
+        view: View,
         seconds: dict[str, float],
     ) -> Evidence:
         """Add what a verdict shows beside the judgement: nearest sentences, values that follow, relevance."""
@@ -697,12 +683,12 @@ class Prompt:
     def __init__(self, detector: Detector, example: Example, truncation: Truncation) -> None:
         """Raises `InputError` for what the reader cannot read."""
         self.detector, self.example, self.truncation = detector, example, truncation
-        self._words: _View | None = None
+        self._words: View | None = None
         if detector.words is not None:  # what is read for evidence alone refuses nothing
-            truncation, self._words = "passages", _View(detector.words, example, truncation)
+            truncation, self._words = "passages", View(detector.words, example, truncation)
         self._truncation: Truncation = truncation
-        self._full = _View(detector.reader, example, truncation)
-        self._last: tuple[str, _View] | None = None
+        self._full = View(detector.reader, example, truncation)
+        self._last: tuple[str, View] | None = None
         self._growing = Growing()
 
     def of(self, example: Example) -> Prompt | None:
@@ -723,12 +709,12 @@ class Prompt:
         """Return the verdict on a response that is still growing, without evidence and reasons."""
         return self.detector.examine(self, response, evidence=False, reasons=False, growing=self._growing)
 
-    def view(self, response: str = "", *, growing: bool = False) -> _View:
+    def view(self, response: str = "", *, growing: bool = False) -> View:
         """Return what a response is judged by. While it is `growing`, that stays the same as long as it has
         what its new sentences cannot be judged without."""
         return self._words or self._read_view(response, growing=growing)
 
-    def replayed(self, view: _View, encoded: Encoded) -> tuple[Encoded | None, Excerpt | None]:
+    def replayed(self, view: View, encoded: Encoded) -> tuple[Encoded | None, Excerpt | None]:
         """Return a response, which was judged as `encoded` by a `view`, as the reader reads it for evidence,
         None where it has no room for it; and the excerpt of a long prompt."""
         if self._words is None:
@@ -739,11 +725,11 @@ class Prompt:
         except WindowError:
             return None, None
 
-    def context(self, view: _View, record: Record) -> Context | LongPrompt:
+    def context(self, view: View, record: Record) -> Context | LongPrompt:
         """Return all passages that a response is compared with, where it was read with a part of them."""
         return record.context if view.excerpt is None else self._long
 
-    def _read_view(self, response: str, *, growing: bool = False) -> _View:
+    def _read_view(self, response: str, *, growing: bool = False) -> View:
         """Return what the reader reads of the prompt for a response."""
         if not self.detector.plain or not self._is_long(response):
             return self._full
@@ -763,13 +749,13 @@ class Prompt:
             return True
         return window is not None and length + self._tokens_in(response) > window
 
-    def _excerpt(self, response: str) -> _View:
+    def _excerpt(self, response: str) -> View:
         tokens, passages = self.detector.most_read
         window = self.detector.reader.window
         room = math.inf if window is None else window - max(self._tokens_in(response), 1)
         most = min(tokens if window is None else min(tokens, window), room / NEEDED)
         excerpt = self._long.excerpt(response, tokens=EXCERPT * most, passages=passages, most=NEEDED * most)
-        return _View(self.detector.reader, excerpt.example, self._truncation, excerpt)
+        return View(self.detector.reader, excerpt.example, self._truncation, excerpt)
 
     @cached_property
     def _long(self) -> LongPrompt:
@@ -777,234 +763,6 @@ class Prompt:
 
     def _tokens_in(self, response: str) -> int:
         return len(self._full.prompt.with_response(response, self.detector.reader.tokenizer).response_ids)
-
-
-class _View:
-    """A prompt as it is read, encoded once for all responses to it: all of it, or an excerpt."""
-
-    def __init__(
-        self, reader: Reader, example: Example, truncation: Truncation, excerpt: Excerpt | None = None
-    ) -> None:
-        self.example, self.excerpt, self._reader = example, excerpt, reader
-        self._truncation: Truncation = truncation
-
-    @cached_property
-    def prompt(self) -> Encoded:
-        """The prompt without a response, not truncated."""
-        return self._reader.whole_prompt(self.example)
-
-    def fitted(self) -> Encoded:
-        """Return the prompt, truncated. Raises `InputError` for one that leaves no room for a response."""
-        return self._reader.fit_prompt(self.prompt, max_new_tokens=1, truncation=self._truncation)
-
-    def encode(self, response: str) -> Encoded:
-        """Encode a response after the prompt, truncated to the reader's window."""
-        return self._reader.with_response(self.prompt, response, truncation=self._truncation)
-
-    def supposing(self, encoded: Encoded) -> tuple[Encoded, tuple[int, ...]] | None:
-        """Return, where sentences of a response repeat what only the question supposes, the response after
-        the question as the passages would have it, and these sentences' numbers."""
-        if self._premise is None:
-            return None
-        premise, prompt = self._premise
-        sentences = premise.repeated_in(encoded.response, encoded.sentences)
-        if not sentences:
-            return None
-        return self._reader.with_response(prompt, encoded.response, truncation=self._truncation), sentences
-
-    @cached_property
-    def _premise(self) -> tuple[Premise, Encoded] | None:
-        """What only the question supposes, and the prompt without it."""
-        premise = premise_of(self.example)
-        return None if premise is None else (premise, self._reader.whole_prompt(premise.example))
-
-    def saying(self, derived: Iterable[Derivation], response: str) -> Encoded:
-        """Encode a response after passages that also say what it derives from them."""
-        return self._encode_after(with_derivations(self.example, derived), response)
-
-    def without(self, passages: Collection[int], response: str) -> Encoded:
-        """Encode a response after the prompt without some passages."""
-        texts = ["" if number in passages else text for number, text in enumerate(self.example.passages)]
-        return self._encode_after(with_passages(self.example, texts), response)
-
-    def _encode_after(self, example: Example, response: str) -> Encoded:
-        return _View(self._reader, example, self._truncation).encode(response)
-
-    def original(self, items: Iterable[P]) -> tuple[P, ...]:
-        """Return contradictions or differences with their characters in the passages as they were given."""
-        if self.excerpt is None:
-            return tuple(items)
-        moved = []
-        for item in items:
-            start, end = self.excerpt.original(item.passage, item.passage_start, item.passage_end)
-            moved.append(replace(item, passage_start=start, passage_end=end))
-        return tuple(moved)
-
-    def computed(self, values: tuple[Computed, ...]) -> tuple[Computed, ...]:
-        """Return values that follow from others, with these others' characters in the passages as given."""
-        return values if self.excerpt is None else self.excerpt.computed(values)
-
-
-class Assessor:
-    """Assesses a response that was read as `record` by a `view` of its prompt, and single sentences of it
-    again where another prompt, or another sentence, tells more of them."""
-
-    def __init__(self, detector: Detector, view: _View, record: Record, model: Model) -> None:
-        self._detector, self._view, self._record, self._model = detector, view, record, model
-        self._encoded, self._threshold = record.encoded, model.card.threshold
-
-    def assess(self) -> Assessment:
-        """Return what the model says of the response."""
-        assessment = self._model.assess(self._record)
-        if self._detector.plain and assessment.claims is not None:
-            assessment = self._supposed(assessment)
-            assessment = self._derived(assessment)
-            assessment = self._refused(assessment)
-            assessment = self._unborrowed(assessment)
-            assessment = self._countered(assessment)
-        return replace(
-            assessment,
-            contradictions=self._view.original(assessment.contradictions),
-            differences=self._view.original(assessment.differences),
-        )
-
-    def _supposed(self, assessment: Assessment) -> Assessment:
-        """Judge sentences that repeat what only the question supposes after the question as the passages
-        would have it, where that is worse."""
-        supposing = self._view.supposing(self._encoded)
-        if supposing is None:
-            return assessment
-        encoded, sentences = supposing
-        after = self._assess_after("supposing", encoded)
-        return with_sentences(assessment, after, sentences, self._encoded, worse=True)
-
-    def _derived(self, assessment: Assessment) -> Assessment:
-        """Judge suspect sentences after passages that also say what these derive from them, where they are
-        less suspect."""
-        context, response = self._record.context, self._encoded.response
-        derived: dict[int, list[Derivation]] = {}
-        for number in self._stated(assessment, suspect=True):
-            sentence = self._encoded.sentences[number]
-            values = [
-                *derivations(response, sentence, self._view.example.question, context.index),
-                *restatements(response, sentence, context.index),
-            ]
-            if values:
-                derived[number] = values
-        if not derived:
-            return assessment
-        try:
-            encoded = self._view.saying(chain.from_iterable(derived.values()), response)
-        except WindowError:
-            return assessment
-        after = self._assess_after("derived", encoded)
-        lengths = [len(passage) for passage in context.passages]
-
-        def of_passages(items: Iterable[P]) -> tuple[P, ...]:
-            """Return what lies in the passages themselves, and not in what was added to them."""
-            return tuple(each for each in items if each.passage_end <= lengths[each.passage])
-
-        after = replace(
-            after,
-            contradictions=of_passages(after.contradictions),
-            differences=of_passages(after.differences),
-        )
-        return with_sentences(assessment, after, [*derived], self._encoded, worse=False)
-
-    def _refused(self, assessment: Assessment) -> Assessment:
-        """Judge sentences that say that something is missing by whether the passages have it."""
-        context, encoded = self._record.context, self._encoded
-
-        def further(done: Sequence[Refusal | None]) -> Iterator[Refusal | None]:
-            for start, end in encoded.sentences[len(done) :]:
-                yield refusal_in(context.compared, encoded.response, start, end)
-
-        of_sentences, refusals = self._record.of_each("refusals", further), dict[int, Refusal]()
-        for number in self._stated(assessment):
-            if (refusal := of_sentences[number]) is not None:
-                refusals[number] = refusal
-        if not refusals:
-            return assessment
-        return with_refusals(assessment, refusals, self._threshold, context.passages)
-
-    def _unborrowed(self, assessment: Assessment) -> Assessment:
-        """Judge sentences that borrow from passages about something else without these passages, where that
-        is worse."""
-        context, encoded = self._record.context, self._encoded
-
-        def further(done: Sequence[Borrowed | None]) -> Iterator[Borrowed | None]:
-            subjects = Subjects(self._view.example.question, context.index)
-            spans = encoded.sentences[len(done) :]
-            for span, borrowed in zip(spans, subjects.borrowed(encoded.response, spans), strict=True):
-                yield None if borrowed is not None and missing_words(encoded.response, *span) else borrowed
-
-        of_sentences, sources = self._record.of_each("borrowed", further), set[int]()
-        groups: dict[frozenset[int], dict[int, Borrowed]] = {}
-        for number in self._stated(assessment, suspect=False):
-            if (borrowed := of_sentences[number]) is not None:
-                sources.add(borrowed.passage)  # what follows a sentence changes nothing of it
-                groups.setdefault(frozenset(sources), {})[number] = borrowed
-        for passages, group in groups.items():
-            after = self._assess_after("unborrowed", self._view.without(passages, encoded.response))
-            assessment = without_borrowed(
-                assessment, after, group, encoded, self._threshold, context.passages
-            )
-        return assessment
-
-    def _countered(self, assessment: Assessment) -> Assessment:
-        """Compare sentences that are not suspect with their counter-claims."""
-        record, response, passages = self._record, self._encoded.response, self._record.context.compared
-        if record.growing is None:
-            return assessment
-        stated = set(self._stated(assessment, suspect=False))
-
-        def further(done: Sequence[tuple[Countered, ...]]) -> Iterator[tuple[Countered, ...]]:
-            """Yield the counter-claims of further sentences, each with its probability where it needs one."""
-            for number, sentence in enumerate(record.compared[len(done) :], start=len(done)):
-                counters = counter_claims(response, passages, sentence) if number in stated else ()
-                yield tuple(
-                    (counter, None if counter.is_said else self._probability(sentence, counter))
-                    for counter in counters
-                )
-
-        for number, countered in enumerate(record.of_each("counter-claims", further)):
-            texts = response, self._encoded.sentences[number], passages.texts
-            for counter, probability in countered:
-                assessment = with_counter_claim(
-                    assessment, number, counter, probability, self._threshold, *texts
-                )
-        return assessment
-
-    def _stated(self, assessment: Assessment, *, suspect: bool | None = None) -> list[int]:
-        """Number the sentences that state something; of these the `suspect` ones, or the others."""
-        claims = assessment.claims
-        if claims is None:
-            return []
-        stated = [number for number, stating in enumerate(claims.stating) if stating != "nothing"]
-        if suspect is None:
-            return stated
-        return [number for number in stated if (claims.probabilities[number] >= self._threshold) == suspect]
-
-    def _assess_after(self, prompt: str, encoded: Encoded) -> Assessment:
-        """Return what the model says of the response after another prompt, which is named."""
-        growing = self._record.growing and self._record.growing.after(prompt)
-        return self._assess_read(self._detector.second_replay(encoded, growing=growing))
-
-    def _probability(self, sentence: Compared, counter: CounterClaim) -> float | None:
-        """Return that of a counter-claim in the place of its sentence; None where it is no sentence, or where
-        the reader's window has no room for it."""
-        try:
-            encoded = self._view.encode(self._encoded.response[: sentence.start] + counter.words)
-        except WindowError:
-            return None
-        growing = self._record.growing and self._record.growing.copied()
-        after = self._assess_read(self._detector.plain_replay(encoded, growing=growing))
-        if after.claims is None or encoded.sentences[-1][0] != sentence.start:
-            return None
-        return float(after.claims.probabilities[-1])
-
-    def _assess_read(self, record: Record) -> Assessment:
-        return self._model.assess(replace(record, generator=self._record.generator))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

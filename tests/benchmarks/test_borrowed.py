@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from benchmarks import borrowed
 from lrp4rag import Detector, Example
-from lrp4rag.judge import Assessor
+from lrp4rag.classifiers.assessor import Assessor
 from lrp4rag.reader import Reader
 from tests.claims.test_borrowed import FIXED, FLEX
 from tests.cli.plain_detector import plain_detector

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from lrp4rag import Detector, judge
+from lrp4rag import Detector
 from lrp4rag.claims.counterclaims import CounterClaim
 from lrp4rag.claims.grounds import Counterpart
+from lrp4rag.classifiers import assessor, view
 from lrp4rag.classifiers.countered import MARGIN, with_counter_claim
 from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction
 from lrp4rag.features.growing import Growing
@@ -143,13 +144,13 @@ def test_a_counter_claim_is_judged_as_if_it_were_written(
 ) -> None:
     """Of it the reader reads what differs, and nothing of what follows."""
     found: list[float | None] = []
-    judged = judge.Assessor._probability
+    judged = assessor.Assessor._probability
 
-    def kept(self: judge.Assessor, *given: Any) -> float | None:
+    def kept(self: assessor.Assessor, *given: Any) -> float | None:
         found.append(judged(self, *given))
         return found[-1]
 
-    monkeypatch.setattr(judge.Assessor, "_probability", kept)
+    monkeypatch.setattr(assessor.Assessor, "_probability", kept)
     read: list[int] = []
     go_on = PromptReading._go_on
 
@@ -168,7 +169,7 @@ def test_a_counter_claim_is_judged_as_if_it_were_written(
     assert found[0] == pytest.approx(alone.sentences[-1].probability, abs=1e-5)
     with Detector(detector.model, detector.reader) as other:
         read.clear()
-        monkeypatch.setattr(judge.Assessor, "_countered", lambda *given: given[-1])
+        monkeypatch.setattr(assessor.Assessor, "_countered", lambda *given: given[-1])
         other.judge("Are dogs allowed?", PASSAGES, RESPONSE)
     assert spent - sum(read) < 2 * len(COUNTER.words), "its own tokens, and its values' alternatives"
 
@@ -180,7 +181,7 @@ def test_a_stream_asks_for_it_once(detector: Detector, monkeypatch: pytest.Monke
         asked.append(given[-1].words)
         return 1e-9
 
-    monkeypatch.setattr(judge.Assessor, "_probability", better)
+    monkeypatch.setattr(assessor.Assessor, "_probability", better)
     with detector:
         whole = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
         assert asked == [COUNTER.words]
@@ -198,16 +199,16 @@ def test_a_stream_asks_for_it_once(detector: Detector, monkeypatch: pytest.Monke
 def test_one_that_does_not_fit_into_the_window_is_left_out(
     detector: Detector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode = judge._View.encode
+    encode = view.View.encode
 
-    def narrow(self: judge._View, response: str) -> Encoded:
+    def narrow(self: view.View, response: str) -> Encoded:
         if COUNTER.words in response:
             raise WindowError("one token too many")
         return encode(self, response)
 
     with detector:
         before = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
-        monkeypatch.setattr(judge._View, "encode", narrow)
+        monkeypatch.setattr(view.View, "encode", narrow)
         after = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
     assert after.probability == pytest.approx(before.probability, abs=1e-5)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lrp4rag import Detector, judge
+from lrp4rag import Detector
+from lrp4rag.classifiers import assessor
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.reader import Reader
 from tests.claims.test_borrowed import FIXED, FLEX
@@ -35,7 +36,7 @@ def test_it_is_judged_as_if_the_passage_were_not_there(
     with detector:
         verdict = detector.judge(QUESTION, [FIXED, FLEX], RESPONSE)
         without = detector.judge(QUESTION, [FIXED], RESPONSE)
-        monkeypatch.setattr(judge.Assessor, "_unborrowed", lambda *given: given[-1])
+        monkeypatch.setattr(assessor.Assessor, "_unborrowed", lambda *given: given[-1])
         plain = detector.judge(QUESTION, [FIXED, FLEX], RESPONSE)
     probabilities = [[one.probability for one in each.sentences] for each in (verdict, without, plain)]
     for number, (own, other, before) in enumerate(zip(*probabilities, strict=True)):
