@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, zip_longest
 from typing import Any
@@ -21,6 +21,8 @@ from benchmarks.service.client import examples
 from lrp4rag import Detector, Example
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.reader.comparer import EntailmentModel
+
+CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
 
 
 def long_answers(number: int, joined: int) -> list[Example]:
@@ -50,9 +52,11 @@ def counting_pairs() -> Iterator[Counter[str]]:
         yield done
 
 
-def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[float]], Counter[str]]:
-    """Judge the sentences of several responses by turns: processor seconds of each response's k-th sentence,
-    by k; and what was read for them, without the prompts."""
+def streamed(
+    detector: Detector, answers: Sequence[Example], clock: Callable[[], float] = time.process_time
+) -> tuple[list[list[float]], Counter[str]]:
+    """Judge the sentences of several responses by turns: seconds of each response's k-th sentence, by k; and
+    what was read for them, without the prompts."""
     seconds = list[list[float]]()
     with detector:
         streams = [detector.reading(one.question, one.passages) for one in answers]
@@ -66,9 +70,9 @@ def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[
             for turn in zip_longest(*ready):
                 taken = []
                 for stream, given in zip(streams, turn, strict=True):
-                    started = time.process_time()
+                    started = clock()
                     if given is not None and stream.judge(given[0], followed=given[1]).so_far is not None:
-                        taken.append(time.process_time() - started)
+                        taken.append(clock() - started)
                         done["sentences"] += 1
                 seconds += [taken] if taken else []
         done["tokens"] = reader.tokens
@@ -78,8 +82,15 @@ def streamed(detector: Detector, answers: Sequence[Example]) -> tuple[list[list[
 @benchmark
 @count("--joined", 3, "Responses of the bundled set that make a long one.")
 @listed("--clients", click.IntRange(1), "1,2,4", "By turns; each number is measured by itself.")
+@click.option(
+    "--clock",
+    default="processor",
+    show_default=True,
+    type=click.Choice(list(CLOCKS)),
+    help="Seconds of all threads, or on the wall, where nothing else runs.",
+)
 @command.dtype
-def main(joined: int, clients: tuple[int, ...], dtype: str) -> Result:
+def main(joined: int, clients: tuple[int, ...], clock: str, dtype: str) -> Result:
     """What a sentence costs while its response is written, with several clients by turns.
 
     \b
@@ -94,7 +105,7 @@ def main(joined: int, clients: tuple[int, ...], dtype: str) -> Result:
     for number in clients:
         waits, seconds, done = list[float](), list[list[float]](), Counter[str]()
         for k in range(0, len(answers), number):
-            taken, counted = streamed(detector, answers[k : k + number])
+            taken, counted = streamed(detector, answers[k : k + number], CLOCKS[clock])
             seconds += [[] for _ in taken[len(seconds) :]]
             for turn, some in enumerate(taken):
                 seconds[turn] += some

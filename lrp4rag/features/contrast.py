@@ -26,7 +26,7 @@ from lrp4rag.claims.written import as_written, number_of
 from lrp4rag.features.growing import Growing, of_each
 from lrp4rag.reader.encoding import Encoded, tokens_in
 from lrp4rag.reader.lock import lock_of
-from lrp4rag.reader.reading import Branch, PromptReading, common_length
+from lrp4rag.reader.reading import Branch, PromptReading, Reading, common_length
 from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import words_of
 
@@ -208,47 +208,70 @@ def _same_scale(value: Value, rival: Value) -> bool:
     return math.isclose(value.amount / first, rival.amount / second, rel_tol=1e-6)
 
 
-def contrasts_of(
+def read_response(
     encoded: Encoded,
     context: Context,
     prompt: PromptReading,
-    logprob: NDArray[Any],
     tokenizer: Any,
     growing: Growing | None = None,
-) -> tuple[Contrast, ...]:
-    """Return the claims of the response that `prompt` read last, with their alternatives scored by one pass
-    after it, those of its further sentences where it is `growing`; `logprob` (t,) are the response's own
-    log-probabilities."""
+) -> tuple[Reading, tuple[Contrast, ...]]:
+    """Read a response after its prompt, and in the same pass the alternatives of its claims; of one that is
+    `growing`, those of its further sentences. Return the reading and the claims, with their alternatives
+    scored."""
+    known = 0 if growing is None else growing.known(encoded, "contrasts")
+    further = _claims(encoded, context, encoded.sentences[known:])
+    plans = [_Plan.of(encoded, of_sentence, tokenizer) for of_sentence in further]
+    reading = prompt.read(encoded.response_ids, [branch for plan in plans for branch in plan.branches])
+    contrasts: list[tuple[Contrast, ...]] = of_each(
+        growing,
+        encoded,
+        "contrasts",
+        lambda _: [plan.contrasts(prompt.branches(plan.branches), reading.logprob) for plan in plans],
+    )
+    return reading, tuple(itertools.chain.from_iterable(contrasts))
 
-    def further(done: Sequence[tuple[Contrast, ...]]) -> list[tuple[Contrast, ...]]:
-        by_sentence, branches = list[list[Claim]](), list[Branch]()
-        rows = list[tuple[int, int, int, int, int]]()
-        for of_sentence in _claims(encoded, context, encoded.sentences[len(done) :]):
-            order = sorted(
-                enumerate(of_sentence),
-                key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0),
-            )
-            left = MOST_TOKENS
-            for k, claim in [pair for pair in order if pair[1].alternatives][:MOST_VALUES]:
-                for number, alternative in enumerate(claim.alternatives):
-                    branched = _branch(encoded, claim, alternative, tokenizer)
-                    if branched is None or len(branched[0].ids) > left:
-                        continue
-                    branch, last, own_tokens = branched
-                    left -= len(branch.ids)
-                    branches.append(branch)
-                    rows.append((len(by_sentence), k, number, last, own_tokens))
-            by_sentence.append(of_sentence)
-        raw: list[list[list[RawScore]]] = [[[] for _ in of_sentence] for of_sentence in by_sentence]
-        results = zip(rows, branches, prompt.branches(branches), strict=True)
-        for (sentence, k, number, last, own_tokens), branch, scores in results:
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The claims of a sentence, and the branches of the response that score their alternatives: `rows` have
+    the number of a branch's claim, that of its alternative, the end of the tokens that it replaces, and how
+    many are its own."""
+
+    claims: Sequence[Claim]
+    branches: Sequence[Branch]
+    rows: Sequence[tuple[int, int, int, int]]
+
+    @classmethod
+    def of(cls, encoded: Encoded, claims: Sequence[Claim], tokenizer: Any) -> _Plan:
+        """Values first, and those that no passage has, as far as `MOST_VALUES` and `MOST_TOKENS` go."""
+        order = sorted(
+            enumerate(claims), key=lambda pair: (pair[1].value.kind == "polarity", pair[1].support > 0)
+        )
+        branches, rows, left = list[Branch](), list[tuple[int, int, int, int]](), MOST_TOKENS
+        for k, claim in [pair for pair in order if pair[1].alternatives][:MOST_VALUES]:
+            for number, alternative in enumerate(claim.alternatives):
+                branched = _branch(encoded, claim, alternative, tokenizer)
+                if branched is None or len(branched[0].ids) > left:
+                    continue
+                branch, last, own_tokens = branched
+                left -= len(branch.ids)
+                branches.append(branch)
+                rows.append((k, number, last, own_tokens))
+        return cls(claims, branches, rows)
+
+    def contrasts(
+        self, log_probabilities: Sequence[Sequence[float]], logprob: NDArray[Any]
+    ) -> tuple[Contrast, ...]:
+        """Return the claims with the scores of their alternatives, of whose branches' tokens the
+        log-probabilities are given, beside the response's own (t,)."""
+        raw: list[list[RawScore]] = [[] for _ in self.claims]
+        for (k, number, last, own_tokens), branch, scores in zip(
+            self.rows, self.branches, log_probabilities, strict=True
+        ):
             sums = (sum(scores[:own_tokens]), sum(scores[own_tokens:]), scores[0])
             value, tail, opening = np.array(sums, dtype=np.float32).tolist()
-            raw[sentence][k].append(RawScore(number, branch.start, last, own_tokens, value, tail, opening))
-        return [_joined(*pair, logprob) for pair in zip(by_sentence, raw, strict=True)]
-
-    contrasts: list[tuple[Contrast, ...]] = of_each(growing, encoded, "contrasts", further)
-    return tuple(itertools.chain.from_iterable(contrasts))
+            raw[k].append(RawScore(number, branch.start, last, own_tokens, value, tail, opening))
+        return _joined(self.claims, raw, logprob)
 
 
 def _branch(

@@ -44,6 +44,10 @@ class Growing:
             del results[shared:]
         self._encoded, self._context = encoded, context
 
+    def known(self, encoded: Encoded, name: str) -> int:
+        """Count the sentences of a response whose results of this name are known."""
+        return len(self._results.get(name, ())) if encoded is self._encoded else 0
+
     def of_each(self, encoded: Encoded, name: str, make: Make[T]) -> list[T]:
         """Return the results of all sentences of a response; of the last one that it went on with, only those
         that are not known are made."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 from weakref import WeakValueDictionary, ref
 
-from lrp4rag.features.contrast import Context, context_of, contrasts_of
+from lrp4rag.features.contrast import Context, context_of, read_response
 from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
 from lrp4rag.features.record import Record
@@ -86,8 +86,7 @@ class PlainReplay:
         if growing is not None:
             growing.go_on(encoded, context)
         try:
-            reading = prompt.read(encoded.response_ids)
-            scored = contrasts_of(encoded, context, prompt, reading.logprob, self._reader.tokenizer, growing)
+            reading, scored = read_response(encoded, context, prompt, self._reader.tokenizer, growing)
         except BaseException:  # a pass that ended in the middle leaves half of its keys behind
             self._readings.pop()
             raise

@@ -118,9 +118,10 @@ class PromptReading:
 
     @locked
     @torch.no_grad()
-    def read(self, response_ids: Sequence[int]) -> Reading:
-        """Read a response. Of one that begins like the last one, only further tokens are computed: so a
-        response is read while it is written.
+    def read(self, response_ids: Sequence[int], branches: Sequence[Branch] = ()) -> Reading:
+        """Read a response, and in the same pass `branches` of it, which are scored (see `branches`). Of one
+        that begins like the last one, only further tokens are computed: so a response is read while it is
+        written.
 
         Raises `InputError` for a response without tokens, `RelevanceError` where the reader overflows.
         """
@@ -131,16 +132,11 @@ class PromptReading:
         self._reading = None  # a pass that fails leaves a cache of which nothing is known
         self._scored = {branch: scores for branch, scores in self._scored.items() if branch.start <= shared}
         self._crop(len(self._prompt) + shared if shared else len(self._prompt) - 1)
-        watched = _States(self._model, self._layers)
         del self._final[shared + 1 if shared else 0 :]
-        if shared < len(ids):
-            with watched:
-                output = self._go_on(ids[shared:] if shared else (self._prompt[-1], *ids))
-            if not torch.isfinite(output.logits).all():
-                dtype = output.logits.dtype
-                raise RelevanceError(f"NaN or Inf in the reader's logits in {dtype}; try dtype='float32'")
-            self._final += output.logits[0].unbind()
         self._response = ids
+        watched = _States(self._model, self._layers)
+        with watched:
+            self._read_on(ids[shared:] if shared else (self._prompt[-1], *ids), self._unscored(branches))
         reading = self._measured(shared, watched)
         if before is not None and shared:
             reading = _joined(before, reading, shared)
@@ -155,7 +151,9 @@ class PromptReading:
         final, firsts = self._final[first:-1], range(0, len(ids), ROWS)
         rows = [self._likelihood(torch.stack(final[k : k + ROWS]), ids[k : k + ROWS]) for k in firsts]
         joined = (torch.cat(columns).float().cpu().numpy() for columns in zip(*rows, strict=True))
-        return Reading(**dict(zip(LIKELIHOODS, joined, strict=True)), states=watched.states())
+        # Before the first token, too, where that was read with the prompt's last.
+        states = watched.states(len(ids) + (not first))
+        return Reading(**dict(zip(LIKELIHOODS, joined, strict=True)), states=states)
 
     @locked
     @torch.no_grad()
@@ -165,50 +163,61 @@ class PromptReading:
         All branches are read in one pass; each attends to itself and to the text that it continues. The
         response is the last one read; a common beginning is not read again.
         """
-        missing = [branch for branch in dict.fromkeys(branches) if branch not in self._scored]
-        if missing:
-            self._scored |= zip(missing, self._score(missing), strict=True)
+        self._read_on((), self._unscored(branches))
         return [self._scored[branch] for branch in branches]
 
-    def _score(self, branches: Sequence[Branch]) -> list[list[float]]:
-        scores = list[list[float]]()
-        length = len(self._prompt) + len(self._response)
+    def _unscored(self, branches: Sequence[Branch]) -> list[Branch]:
+        return [branch for branch in dict.fromkeys(branches) if branch not in self._scored]
+
+    def _read_on(self, ids: Sequence[int], branches: Sequence[Branch]) -> None:
+        """Read the rest of the response, `ids`, and branches of it, in one pass."""
+        if not (ids or branches):
+            return
+        length, count = len(self._prompt) + len(self._response), len(ids)
+        self._crop(length - count)
+        options = {}
+        if branches:
+            starts = [length - count, *(len(self._prompt) + branch.start for branch in branches)]
+            parts = [ids, *(branch.ids for branch in branches)]
+            positions = [
+                start + k for start, part in zip(starts, parts, strict=True) for k in range(len(part))
+            ]
+            options = {
+                "attention_mask": self._masks(starts, parts, positions),
+                "position_ids": torch.tensor([positions], device=self._device),
+            }
+        branched = [token for branch in branches for token in branch.ids]
+        logits = self._go_on([*ids, *branched], **options).logits[0]
         self._crop(length)
-        ids = [token for branch in branches for token in branch.ids]
-        positions = [
-            len(self._prompt) + branch.start + k for branch in branches for k in range(len(branch.ids))
-        ]
-        output = self._go_on(
-            ids,
-            attention_mask=self._masks(branches, length, positions),
-            position_ids=torch.tensor([positions], device=self._device),
-        )
-        self._crop(length)
-        at = 0
+        if not torch.isfinite(logits).all():
+            raise RelevanceError(f"NaN or Inf in the reader's logits in {logits.dtype}; try dtype='float32'")
+        # A copy, as the branches' would be held with them.
+        self._final += (logits[:count].clone() if branches else logits).unbind()
+        at = count
         for branch in branches:
             last = at + len(branch.ids) - 1
-            logits = torch.cat([self._final[branch.start][None], output.logits[0, at:last]])
+            before = torch.cat([self._final[branch.start][None], logits[at:last]])
             chosen = torch.tensor(branch.ids, device=self._device)[:, None]
-            scores.append(logits.float().log_softmax(-1).gather(1, chosen)[:, 0].tolist())
+            self._scored[branch] = before.float().log_softmax(-1).gather(1, chosen)[:, 0].tolist()
             at = last + 1
-        return scores
 
-    def _masks(self, branches: Sequence[Branch], length: int, positions: Sequence[int]) -> Any:
-        """Return the masks (1, 1, tokens, all) added to attention scores, by kind of layer."""
+    def _masks(self, starts: Sequence[int], parts: Sequence[Sequence[int]], positions: Sequence[int]) -> Any:
+        """Return the masks (1, 1, tokens, all) added to attention scores, by kind of layer: of parts that
+        each go on from a number of tokens, the first of them where the cache ends."""
         count = len(positions)
-        visible = torch.zeros(count, length + count, dtype=torch.bool)
+        visible = torch.zeros(count, starts[0] + count, dtype=torch.bool)
         at = 0
-        for branch in branches:
-            end = at + len(branch.ids)
-            visible[at:end, : len(self._prompt) + branch.start] = True
-            visible[at:end, length + at : length + end] = torch.ones(end - at, end - at).tril().bool()
+        for start, part in zip(starts, parts, strict=True):
+            end = at + len(part)
+            visible[at:end, :start] = True
+            visible[at:end, starts[0] + at : starts[0] + end] = torch.ones(len(part), len(part)).tril().bool()
             at = end
         window = getattr(self._model.config, "sliding_window", None)
         kinds = set(getattr(self._model.config, "layer_types", None) or ())
         if window is None or kinds == {"full_attention"}:
             return self._added(visible)
-        every = torch.tensor([*range(length), *positions])
-        near = visible & (every[length:, None] - every[None] < window)
+        every = torch.tensor([*range(starts[0]), *positions])
+        near = visible & (every[starts[0] :, None] - every[None] < window)
         if not kinds or kinds == {"sliding_attention"}:
             return self._added(near)
         return {"full_attention": self._added(visible), "sliding_attention": self._added(near)}
@@ -295,8 +304,10 @@ class _States:
 
         return hook
 
-    def states(self) -> NDArray[np.float16]:
+    def states(self, count: int) -> NDArray[np.float16]:
+        """Return those of the first tokens, so many, of the last pass."""
         largest = torch.finfo(torch.float16).max
-        states = [self._outputs[k].float().clamp(-largest, largest).half().cpu() for k in self._layers]
+        rows = (self._outputs[k][:count] for k in self._layers)
+        states = [row.float().clamp(-largest, largest).half().cpu() for row in rows]
         stacked: NDArray[np.float16] = torch.stack(states).numpy()
         return stacked

@@ -19,8 +19,8 @@ from lrp4rag.features.contrast import (
     Claim,
     Scored,
     context_of,
-    contrasts_of,
     first_difference,
+    read_response,
 )
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import PlainReplay
@@ -331,16 +331,15 @@ def scored_texts(reader: Reader, one: Encoded) -> tuple[list[str], list[int]]:
         return branch
 
     class Counting(PromptReading):
-        def branches(self, branches):
+        def read(self, response_ids, branches=()):
             lengths.extend(len(branch.ids) for branch in branches)
             texts.extend(next(text for text, one in made if one and one[0] is each) for each in branches)
-            return super().branches(branches)
+            return super().read(response_ids, branches)
 
     prompt = Counting(reader, one, (0,))
-    logprob = prompt.read(one.response_ids).logprob
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_branch", branch_of)
-        contrasts_of(one, context_of(one), prompt, logprob, reader.tokenizer)
+        read_response(one, context_of(one), prompt, reader.tokenizer)
     return texts, lengths
 
 

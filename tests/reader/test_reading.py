@@ -202,8 +202,10 @@ def test_a_branch_is_read_once_while_what_it_goes_on_from_stays(monkeypatch: pyt
     example = encoded(11, 9)
     prompt = prompt_reading("llama", example)
     read: list[int] = []
-    score = prompt._score
-    monkeypatch.setattr(prompt, "_score", lambda some: read.append(len(some)) or score(some))
+    read_on = prompt._read_on
+    monkeypatch.setattr(
+        prompt, "_read_on", lambda ids, some: read.extend([len(some)] * bool(some)) or read_on(ids, some)
+    )
     early, late = Branch(1, (3, 1)), Branch(6, (2, 2))
     prompt.read(example.response_ids[:7])
     prompt.branches([early, late, early])
@@ -242,6 +244,27 @@ def some_branches(count: int = RESPONSE) -> list[Branch]:
         Branch(2, (41, 8)),
         Branch(1, (3,)),
     ]
+
+
+@families
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("before", [0, 3])
+def test_branches_are_read_in_the_pass_of_their_response(name: str, length: int, before: int) -> None:
+    example, branches = encoded(length), some_branches()
+    prompt, alone = prompt_reading(name, example), prompt_reading(name, example)
+    if before:
+        prompt.read(example.response_ids[:before])
+    read: list[int] = []
+    hook = model_of(name).register_forward_pre_hook(lambda _, given: read.append(given[0].shape[1]))
+    reading, found = prompt.read(example.response_ids, branches), prompt.branches(branches)
+    hook.remove()
+    further = len(example.response_ids) - before + (not before)
+    assert read == [further + sum(len(branch.ids) for branch in branches)]
+    assert_same(reading, alone.read(example.response_ids))
+    for result, expected in zip(found, alone.branches(branches), strict=True):
+        close(result, expected)
+    further_ids = (*example.response_ids, 4, 2)
+    assert_same(prompt.read(further_ids), prompt_reading(name, example).read(further_ids))
 
 
 @families
