@@ -246,6 +246,17 @@ def test_threads_that_wait_do_not_spin(before: str, given: str | None, expected:
     assert done.stdout.strip() == expected
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "128"), ("512", "512")])
+def test_products_of_few_shapes_are_kept(given: str | None, expected: str) -> None:
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    if given is not None:
+        environment[name] = given
+    command = [sys.executable, "-c", f"import os, lrp4rag; print(os.environ[{name!r}])"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == expected
+
+
 def test_it_is_written_as_the_command_writes_it(detector: Detector) -> None:
     verdict = detector.judge(QUESTION, PASSAGES, RESPONSE)
     assert verdict.to_dict() == record(verdict)

@@ -1,0 +1,26 @@
+"""Freed memory is given back to the system."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+import torch
+
+from lrp4rag.util.heap import _malloc_trim, trim_heap
+
+
+@pytest.mark.skipif(_malloc_trim() is None, reason="this C library has no malloc_trim")
+def test_what_lies_between_held_pieces_is_given_back() -> None:
+    process = psutil.Process()
+    pieces = [torch.ones(25_000) for _ in range(2_000)]  # 200 MB, each too small for a mapping of its own
+    held = pieces[::50]
+    del pieces
+    before = process.memory_info().rss
+    trim_heap()
+    assert before - process.memory_info().rss > 100e6
+    assert len(held) == 40
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lrp4rag.util.heap._malloc_trim", lambda: None)
+    trim_heap()
