@@ -269,8 +269,8 @@ def alternatives(first: int, last: int, count: int, vocabulary: int) -> list[Bra
 
 
 def verdicts(models: Models, lengths: Lengths, shape: str) -> Cell:
-    """The plain passes of one verdict after another, as a detector asks for them: prompt, response with its
-    likelihoods and states, alternatives of its values. Texts are compared on the CPU besides."""
+    """The plain passes of one verdict after another, as a detector asks for them: prompt, then response with
+    its likelihoods and states and alternatives of its values. Texts are compared on the CPU besides."""
     model = models(shape, models.dtype)
     encoded = laid_out(lengths.prompt, lengths.response, model.config.vocab_size)
     others = alternatives(0, lengths.response, ALTERNATIVES, model.config.vocab_size)
@@ -280,13 +280,11 @@ def verdicts(models: Models, lengths: Lengths, shape: str) -> Cell:
         marks = [now(model.device)]
         reading = PromptReading(reader, encoded, state_layers(reader))
         marks.append(now(model.device))
-        reading.read(encoded.response_ids)
-        marks.append(now(model.device))
-        reading.branches(others)
+        reading.read(encoded.response_ids, others)
         return [*marks, now(model.device)]
 
     spent = np.median(np.diff(in_rounds({"": verdict}, lengths.rounds)[""]), axis=0).tolist()
-    cell: Cell = dict(zip(("prompt_seconds", "response_seconds", "alternatives_seconds"), spent, strict=True))
+    cell: Cell = dict(zip(("prompt_seconds", "response_seconds"), spent, strict=True))
     cell["verdicts_a_second"] = 1 / sum(spent)
     cell["further_responses_a_second"] = 1 / sum(spent[1:])  # to the same prompt
     return cell | {"peak_bytes": peak_of(verdict, model.device)}
@@ -328,8 +326,7 @@ def hold(models: Models, lengths: Lengths, shape: str, prompt: int) -> Cell:
         reading = PromptReading(reader, encoded, state_layers(reader))
         marks = [now(model.device)]
         for end in range(length, length * lengths.sentences + 1, length):
-            reading.read(encoded.response_ids[:end])
-            reading.branches(alternatives(end - length, end, 3, vocabulary))
+            reading.read(encoded.response_ids[:end], alternatives(end - length, end, 3, vocabulary))
             marks.append(now(model.device))
         taken = np.diff(marks).tolist()
     p50, p95 = np.quantile(taken, (0.5, 0.95)).tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import math
 import multiprocessing
@@ -18,6 +17,8 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+from lrp4rag.util.heap import trim_heap
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
@@ -155,10 +156,7 @@ def peak_of(function: Callable[[], object], device: torch.device = CPU) -> int:
 def forget_peak() -> None:
     """Start the peak anew after loading, which needs more memory than a pass (Linux only)."""
     gc.collect()
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
-        if trim is not None:
-            trim(0)  # what was freed but not given back would count as used
+    trim_heap()  # what was freed but not given back would count as used
     if Path("/proc/self/clear_refs").exists():
         Path("/proc/self/clear_refs").write_text("5")
 

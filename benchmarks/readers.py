@@ -104,7 +104,7 @@ def measured(scores: Sequence[Score], threshold: float) -> dict[str, Any]:
     "detectors",
     required=True,
     multiple=True,
-    help="NAME=FOLDER: what `lrp4rag train` made, and what it is called; 'default' is the bundled one.",
+    help="NAME=FOLDER: what `lrp4rag train` made, and what it is called; 'default' and 'text' are bundled.",
 )
 @click.option(
     "--cache",
@@ -127,15 +127,13 @@ def main(
         --detector text=text --detector large=large --detector default
     """
     cases, rows = cases_of(data, ragtruth, responses), []
-    for option in detectors:
-        name, _, folder = option.partition("=")
-        detector = Detector.load(folder or name, dtype=dtype, truncation="passages")
-        some = dict(cases)
-        if bundled := (folder or name) == BUNDLED:
-            del some[RAGTRUTH]
-        found = judged(detector, some, cache / name)
-        if bundled:
-            found[RAGTRUTH] = out_of_fold(cases[RAGTRUTH])
+    for name, folder in named(detectors).items():
+        detector = Detector.load(folder, dtype=dtype, truncation="passages")
+        learned = not Path(folder).is_dir()  # the bundled ones, from RAGTruth
+        some = {key: each for key, each in cases.items() if not (learned and key == RAGTRUTH)}
+        found = judged(detector, some, cache / f"{name}-{detector.card.sha256[:12]}-{dtype}")
+        if folder == BUNDLED:
+            found[RAGTRUTH] = cross_validated(cases[RAGTRUTH])
         card = detector.card
         rows.append(
             {
@@ -146,11 +144,22 @@ def main(
                 "sets": {key: measured(scores, card.threshold) for key, scores in found.items()},
             }
         )
-    named = {"data": data.name, "ragtruth": ragtruth.name, "cache": cache.name}
-    return named | {"detectors": rows}, table(HEAD, [_shown(row) for row in rows])
+    given = {"data": data.name, "ragtruth": ragtruth.name, "cache": cache.name}
+    return given | {"detectors": rows}, table(HEAD, [_shown(row) for row in rows])
 
 
-def out_of_fold(cases: Sequence[Case]) -> list[Score]:
+def named(options: Sequence[str]) -> dict[str, str]:
+    """Return folders, or names of bundled detectors, by the names that are given to them."""
+    found = dict[str, str]()
+    for option in options:
+        name, _, folder = option.partition("=")
+        if not name or "/" in name or name in found:
+            raise click.BadParameter(f"'{option}': give each a name of its own, NAME=FOLDER")
+        found[name] = folder or name
+    return found
+
+
+def cross_validated(cases: Sequence[Case]) -> list[Score]:
     """Return what cross-validation made of these responses; raises `InputError` where one is missing."""
     ids = {case.example.id for case in cases}
     scores = [one for _, one in read_rows(OUT_OF_FOLD, Score) if one.set == RAGTRUTH and one.id in ids]
@@ -163,10 +172,11 @@ HEAD = ("detector", "pairs ranked", "pairs balanced", "edits balanced", "RAGTrut
 
 
 def _shown(row: Mapping[str, Any]) -> list[str]:
-    pairs, edits, ragtruth = (row["sets"][name] for name in (MINIMAL, EVIDENCE, RAGTRUTH))
-    cells = (pairs["ranked"], pairs["balanced_accuracy"], edits["balanced_accuracy"], ragtruth["auroc"])
+    pairs, edits, ragtruth = (row["sets"].get(name) for name in (MINIMAL, EVIDENCE, RAGTRUTH))
+    cells = [pairs["ranked"], pairs["balanced_accuracy"], edits["balanced_accuracy"]]
+    cells += [] if ragtruth is None else [ragtruth["auroc"]]
     shown = [f"{one['value']:.3f} [{one['low']:.2f}, {one['high']:.2f}]" for one in cells]
-    return [row["name"], *shown, f"{edits['seconds']:.2f}"]
+    return [row["name"], *shown, *([""] * (ragtruth is None)), f"{edits['seconds']:.2f}"]
 
 
 if __name__ == "__main__":

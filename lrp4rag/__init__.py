@@ -16,7 +16,9 @@ if "torch" not in sys.modules:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # oneDNN keeps what it made for each shape of a product, and each answer has others: 200 MB after 80 of them.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+# It reads this when it first computes a product.
+if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 if os.environ.get("LRP4RAG_QUIET"):  # before anything else is imported, see lrp4rag.util.quiet
     from lrp4rag.util.quiet import quiet_libraries

@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 from lrp4rag import __version__
 from lrp4rag.claims.nearest import nearest
 from lrp4rag.classifiers.analysis import Analysis, pull_evidence, pull_sentences
-from lrp4rag.classifiers.assessor import Assessor, PlainReading
+from lrp4rag.classifiers.assessor import Assessor
 from lrp4rag.classifiers.card import Card
 from lrp4rag.classifiers.contradiction import computed_values
 from lrp4rag.classifiers.model import Model, detector_beside
@@ -38,7 +38,7 @@ from lrp4rag.features.excerpt import Excerpt, LongPrompt
 from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import PROMPT
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import PlainReplay, RelevanceReplay, Replay, TextReplay
+from lrp4rag.features.replay import AnyReplay, PlainReplay, RelevanceReplay, Replay, TextReplay
 from lrp4rag.lrp.attribution import attribute
 from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull, family_of, require_pull
@@ -54,6 +54,7 @@ from lrp4rag.report.words import reasons_of, verdict_words
 from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from lrp4rag.util.hashes import json_hash
+from lrp4rag.util.heap import trim_now_and_then
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]
@@ -148,8 +149,8 @@ class Detector:
         self.words = load_reader(NONE) if texts and reader.has_model else None
         """What cuts texts into words where they alone are judged beside a reader, None elsewhere."""
         # Two of them: with one, what is supposed would put its own prompt out.
-        self.plain_replay: PlainReading
-        self.second_replay: PlainReading
+        self.plain_replay: AnyReplay
+        self.second_replay: AnyReplay
         if texts:
             self.plain_replay, self.second_replay = TextReplay(reader), TextReplay(reader)
         else:
@@ -455,6 +456,7 @@ class Detector:
             "calibrated": self.words is None,
             **shades,
         }
+        trim_now_and_then()
         return _Examined(judgement, gathered, details)
 
     def _generate(

@@ -16,12 +16,11 @@ from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.refused import with_refusals
 from lrp4rag.classifiers.unborrowed import without_borrowed
 from lrp4rag.classifiers.verdict import Assessment, with_sentences
-from lrp4rag.classifiers.view import P, View
+from lrp4rag.classifiers.view import Located, View
 from lrp4rag.features.record import Record
-from lrp4rag.features.replay import PlainReplay, TextReplay
+from lrp4rag.features.replay import AnyReplay
 from lrp4rag.reader.encoding import Encoded, WindowError
 
-PlainReading = TextReplay | PlainReplay
 Countered = tuple[CounterClaim, float | None]
 """A counter-claim, and its probability where it needs one."""
 
@@ -31,7 +30,7 @@ class Assessor:
     again where another prompt, or another sentence, tells more of them."""
 
     def __init__(
-        self, view: View, record: Record, model: Model, replay: PlainReading, second: PlainReading
+        self, view: View, record: Record, model: Model, replay: AnyReplay, second: AnyReplay
     ) -> None:
         """`replay` reads the response with another sentence, `second` after another prompt; they keep what
         they read last."""
@@ -86,7 +85,7 @@ class Assessor:
         after = self._assess_after("derived", encoded)
         lengths = [len(passage) for passage in context.passages]
 
-        def of_passages(items: Iterable[P]) -> tuple[P, ...]:
+        def of_passages(items: Iterable[Located]) -> tuple[Located, ...]:
             """Return what lies in the passages themselves, and not in what was added to them."""
             return tuple(each for each in items if each.passage_end <= lengths[each.passage])
 

@@ -16,7 +16,7 @@ from lrp4rag.features.excerpt import Excerpt, with_passages
 from lrp4rag.reader.encoding import Encoded, Truncation
 from lrp4rag.reader.reader import Reader
 
-P = TypeVar("P", Contradiction, Difference)
+Located = TypeVar("Located", Contradiction, Difference)
 
 
 class View:
@@ -70,7 +70,7 @@ class View:
     def _encode_after(self, example: Example, response: str) -> Encoded:
         return View(self._reader, example, self._truncation).encode(response)
 
-    def original(self, items: Iterable[P]) -> tuple[P, ...]:
+    def original(self, items: Iterable[Located]) -> tuple[Located, ...]:
         """Return contradictions or differences with their characters in the passages as they were given."""
         if self.excerpt is None:
             return tuple(items)

@@ -222,12 +222,12 @@ def read_response(
     further = _claims(encoded, context, encoded.sentences[known:])
     plans = [_Plan.of(encoded, of_sentence, tokenizer) for of_sentence in further]
     reading = prompt.read(encoded.response_ids, [branch for plan in plans for branch in plan.branches])
-    contrasts: list[tuple[Contrast, ...]] = of_each(
-        growing,
-        encoded,
-        "contrasts",
-        lambda _: [plan.contrasts(prompt.branches(plan.branches), reading.logprob) for plan in plans],
-    )
+
+    def scored(done: Sequence[tuple[Contrast, ...]]) -> list[tuple[Contrast, ...]]:
+        assert len(done) == known
+        return [plan.contrasts(prompt.branches(plan.branches), reading.logprob) for plan in plans]
+
+    contrasts: list[tuple[Contrast, ...]] = of_each(growing, encoded, "contrasts", scored)
     return reading, tuple(itertools.chain.from_iterable(contrasts))
 
 

@@ -18,12 +18,9 @@ from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.reader.reading import LIKELIHOODS, PromptReading
 from lrp4rag.util.errors import InputError
-from lrp4rag.util.heap import trim_heap
 
 AROUND = "around"
 """Its states: before the response, and at each of its tokens."""
-TRIM_EVERY = 16
-"""Responses after which freed memory is given back, which takes 20 to 40 ms."""
 
 
 class Replay(Protocol):
@@ -81,14 +78,10 @@ class PlainReplay:
         """What `beside` holds counts too."""
         self._reader, self._most_bytes, self._beside = reader, most_bytes, beside
         self._readings: list[_Remembered] = []  # in the order of their last use
-        self._read = 0
         self._identity = reader.identity.as_dict()
 
     def __call__(self, encoded: Encoded, *, keep: bool = False, growing: Growing | None = None) -> Record:
         """Raises `InputError` for a response without tokens."""
-        self._read += 1
-        if self._read % TRIM_EVERY == 0:
-            trim_heap()
         prompt, context = self.prompt(encoded, growing)
         if growing is not None:
             growing.go_on(encoded, context)
@@ -180,6 +173,10 @@ class TextReplay:
     def forget(self) -> None:
         """Forget the prompt."""
         self._last = None
+
+
+AnyReplay = TextReplay | PlainReplay
+"""What a detector of plain passes reads by."""
 
 
 def _key(encoded: Encoded) -> tuple[object, ...]:

@@ -131,7 +131,6 @@ class PromptReading:
         shared = common_length(self._response, ids) if before is not None else 0
         self._reading = None  # a pass that fails leaves a cache of which nothing is known
         self._scored = {branch: scores for branch, scores in self._scored.items() if branch.start <= shared}
-        self._crop(len(self._prompt) + shared if shared else len(self._prompt) - 1)
         del self._final[shared + 1 if shared else 0 :]
         self._response = ids
         watched = _States(self._model, self._layers)
@@ -160,8 +159,8 @@ class PromptReading:
     def branches(self, branches: Sequence[Branch]) -> list[list[float]]:
         """Return the log-probability of each branch's tokens, after the prompt and the response before it.
 
-        All branches are read in one pass; each attends to itself and to the text that it continues. The
-        response is the last one read; a common beginning is not read again.
+        Those that were not read with the response are read in one pass; each attends to itself and to the
+        text that it continues. The response is the last one read.
         """
         self._read_on((), self._unscored(branches))
         return [self._scored[branch] for branch in branches]
@@ -171,10 +170,10 @@ class PromptReading:
 
     def _read_on(self, ids: Sequence[int], branches: Sequence[Branch]) -> None:
         """Read the rest of the response, `ids`, and branches of it, in one pass."""
-        if not (ids or branches):
-            return
         length, count = len(self._prompt) + len(self._response), len(ids)
         self._crop(length - count)
+        if not (ids or branches):
+            return
         options = {}
         if branches:
             starts = [length - count, *(len(self._prompt) + branch.start for branch in branches)]
@@ -189,10 +188,10 @@ class PromptReading:
         branched = [token for branch in branches for token in branch.ids]
         logits = self._go_on([*ids, *branched], **options).logits[0]
         self._crop(length)
-        if not torch.isfinite(logits).all():
-            raise RelevanceError(f"NaN or Inf in the reader's logits in {logits.dtype}; try dtype='float32'")
-        # A copy, as the branches' would be held with them.
-        self._final += (logits[:count].clone() if branches else logits).unbind()
+        final = logits[:count].clone() if branches else logits  # a view would hold the branches' too
+        if not torch.isfinite(final).all():
+            raise RelevanceError(f"NaN or Inf in the reader's logits in {final.dtype}; try dtype='float32'")
+        self._final += final.unbind()
         at = count
         for branch in branches:
             last = at + len(branch.ids) - 1

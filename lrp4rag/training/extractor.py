@@ -19,6 +19,7 @@ from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import EXAMPLE_ERRORS
+from lrp4rag.util.heap import trim_now_and_then
 
 Encodings = dict[Example, Encoded]
 Failures = dict[Example, str]
@@ -129,6 +130,7 @@ def _fill_reading(extractor: Extractor, encoded: Encodings, _: Example | None) -
     replay = PlainReplay(extractor.reader)
     for example, encoding in encoded.items():
         extractor.store.write_record(example, replay(encoding))
+        trim_now_and_then()
 
 
 def _fill_segments(extractor: Extractor, encoded: Encodings, _: Example | None) -> None:

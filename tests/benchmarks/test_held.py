@@ -31,3 +31,6 @@ def test_tokens_and_sentences_are_those_of_the_clients(
     assert 0 < figures["tokens_1"] == figures["tokens_2"]
     assert 0 < figures["p50_1"] <= figures["p95_1"]
     assert figures["pairs_1"] == 0
+    result = CliRunner().invoke(held.main, ["--clients", "1", "--clock", "wall", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["clock"] == "wall"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -85,10 +86,11 @@ def test_all_detectors_judge_the_same_answers_once(
     oof.write_text("".join(one.model_copy(update={"set": RAGTRUTH}).model_dump_json() + "\n" for one in kept))
     monkeypatch.setattr(readers, "OUT_OF_FOLD", oof)
     arguments = ["--json", "--data", data, "--ragtruth", labelled, "--cache", tmp_path / "cache"]
-    arguments += ["--detector", "one=folder", "--detector", "default"]
+    arguments += ["--detector", f"one={tmp_path}", "--detector", "default", "--detector", "text"]
     found = run(*arguments)
-    one, bundled = found["detectors"]
+    one, bundled, text = found["detectors"]
     assert [one["name"], bundled["name"]] == ["one", "default"]
+    assert set(text["sets"]) == {MINIMAL, EVIDENCE}, "it learned from RAGTruth"
     assert one["sets"][MINIMAL]["responses"] == 10
     assert one["sets"][EVIDENCE]["responses"] == 8
     assert one["sets"][RAGTRUTH]["responses"] == 6
@@ -101,6 +103,12 @@ def test_all_detectors_judge_the_same_answers_once(
     result = CliRunner().invoke(readers.main, [str(each) for each in arguments])
     assert result.exit_code == 2
     assert "lacks responses" in result.output
+
+
+@pytest.mark.parametrize("options", [["/a/folder"], ["=folder"], ["one=a", "one=b"]])
+def test_each_detector_has_a_name_of_its_own(options: list[str]) -> None:
+    with pytest.raises(click.BadParameter, match="a name of its own"):
+        readers.named(options)
 
 
 def run(*arguments: Any) -> dict[str, Any]:

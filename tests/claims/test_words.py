@@ -27,7 +27,7 @@ def test_content_words_leave_out_stop_words() -> None:
 
 
 def test_stop_words_are_those_that_detectors_learned_with() -> None:
-    """A word more or less changes features: raise `FEATURE_VERSION` with it."""
+    """A word more or less changes features: `classifiers.vectors` says when to raise `FEATURE_VERSION`."""
     assert hash_of(" ".join(sorted(STOP_WORDS))) == (
         "e570e9b41eab43e963c44d1d8b7ad441d084fa84f1104e01c9e8b41ad43feb89"
     )

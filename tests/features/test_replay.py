@@ -43,16 +43,3 @@ def test_a_pass_that_fails_costs_its_own_prompt_only(tiny_reader: Reader, after:
         assert passes == 0, "its prompt was read again"
     np.testing.assert_allclose(again, expected[0], atol=1e-5)
     np.testing.assert_allclose(replay(other)["logprob"], expected[1], atol=1e-5)
-
-
-def test_freed_memory_is_given_back_now_and_then(
-    tiny_reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trimmed: list[int] = []
-    monkeypatch.setattr("lrp4rag.features.replay.trim_heap", lambda: trimmed.append(1))
-    monkeypatch.setattr("lrp4rag.features.replay.TRIM_EVERY", 3)
-    replay = PlainReplay(tiny_reader)
-    one = tiny_reader.encode(Example("How long is leave?", PASSAGES, "Leave lasts 18 weeks."))
-    for _ in range(7):
-        replay(one)
-    assert len(trimmed) == 2

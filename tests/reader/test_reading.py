@@ -132,11 +132,14 @@ def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
     """It grows, is taken back, goes on otherwise; each time it is as one that is read on a fresh prompt."""
     example = encoded(length, 12)
     prompt, ids = prompt_reading(name, example), list(example.response_ids)
+    along = prompt_reading(name, example)  # with branches in its passes
     other, another = [*ids[:4], *ids[:3]], [7, 3]
     for given in (ids[:1], ids[:5], ids, ids, ids[:3], other, another, [*other, 1, 2], ids):
         fresh = prompt_reading(name, example)
         assert_same(prompt.read(given), fresh.read(given))
         branches = [Branch(k, (3, 1, 2)) for k in range(0, len(given), 2)]
+        assert_same(along.read(given, branches[:2]), fresh.read(given))
+        close(along.branches(branches), fresh.branches(branches))
         close(prompt.branches(branches), fresh.branches(branches))
         close(prompt.branches(branches[::-1]), fresh.branches(branches)[::-1])
 
@@ -196,6 +199,10 @@ def test_its_bytes_are_keys_values_and_one_row_of_logits_for_each_token() -> Non
     of_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
     read = len(example.prompt_ids) + len(example.response_ids)
     assert prompt.bytes == size * (read * of_token + (len(example.response_ids) + 1) * config.vocab_size)
+    other = prompt_reading("llama", example)
+    other.read(example.response_ids, [Branch(1, (3, 1))])
+    held = other._final[0].untyped_storage().nbytes()
+    assert held == size * (len(example.response_ids) + 1) * config.vocab_size, "none of the branches'"
 
 
 def test_a_branch_is_read_once_while_what_it_goes_on_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
