@@ -14,6 +14,7 @@ from scipy.special import expit
 from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
+from lrp4rag.claims.compare import Comparison
 from lrp4rag.claims.derivation import derivations
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.claims.index import Occurrence
@@ -79,6 +80,29 @@ def with_suspected(
     )
     further = (placed.contradiction for placed in candidates if placed is not None)
     return tuple(sorted((*contradictions, *further), key=lambda contradiction: contradiction.start))
+
+
+def of_their_subject(
+    contradictions: Sequence[Contradiction], compared: Sequence[Compared]
+) -> tuple[Contradiction, ...]:
+    """Return contradictions with the passages' values of what the response speaks of, where they were of
+    others: of thirty rooms the reader prefers the number of any. How much it prefers those is not known."""
+    slots = {
+        (value.start, value.end): of_slot(value)
+        for sentence in compared
+        for value in sentence.values
+        if value.status == "contradicted" and value.features["subject rival"] == 1.0
+    }
+    pairs = ((each, slots.get((each.start, each.end), each)) for each in contradictions)
+    return tuple(each if slot.passage == each.passage else slot for each, slot in pairs)
+
+
+def of_slot(value: Comparison) -> Contradiction:
+    """Return what contradicts a value by the texts alone."""
+    passage, (start, end) = value.passage or 0, value.rival or (0, 0)
+    return Contradiction(
+        value.start, value.end, value.text, value.rival_text, passage, start, end, margin=None
+    )
 
 
 def compared(placed: Sequence[Placed], sentences: Sequence[tuple[int, int]]) -> NDArray[np.float64]:

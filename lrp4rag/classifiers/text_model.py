@@ -8,11 +8,10 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from scipy.special import expit
 
-from lrp4rag.claims.compare import Comparison
 from lrp4rag.claims.stating import stating_of
 from lrp4rag.classifiers.alarms import Alarmed, Alarms, alarm_arrays, alarms_of, text_units
 from lrp4rag.classifiers.card import Card, TextInput
-from lrp4rag.classifiers.contradiction import SUSPECTED, denials, differences, with_clauses
+from lrp4rag.classifiers.contradiction import SUSPECTED, denials, differences, of_slot, with_clauses
 from lrp4rag.classifiers.decision import COLUMNS, Claimed
 from lrp4rag.classifiers.model import Arrays, Model
 from lrp4rag.classifiers.trees import Trees, tree_arrays, trees_for, with_trees
@@ -76,7 +75,7 @@ class TextModel(Model):
                 inside = tokens_of(value.start, value.end)
                 marks[inside] = np.maximum(marks[inside], chance)
                 if chance >= SUSPECTED and value.status == "contradicted":
-                    contradictions.append(_contradiction(value))
+                    contradictions.append(of_slot(value))
         for (start, end), claim in zip(sentences, claims, strict=True):
             inside = tokens_of(start, end)
             if not (marks[inside] >= SUSPECTED).any():  # all of its words are as suspect as it is
@@ -119,10 +118,3 @@ class TextModel(Model):
     def of(cls, card: Card, arrays: Arrays) -> Self:
         read = cast(TextInput, card.input)
         return cls(card, alarms_of(arrays, read.alarms), trees_for(read, arrays))
-
-
-def _contradiction(value: Comparison) -> Contradiction:
-    passage, (start, end) = value.passage or 0, value.rival or (0, 0)
-    return Contradiction(
-        value.start, value.end, value.text, value.rival_text, passage, start, end, margin=None
-    )

@@ -28,7 +28,7 @@ class Contradiction:
     response, `text`.
 
     It has `instead`, at its characters `passage_start` to `passage_end`. `margin` is by how many nats the
-    reader finds that likelier, with what follows (None for a clause, and without a reader), and `relevance`
+    reader finds that likelier, with what follows (None where it scored nothing there), and `relevance`
     the contrastive relevance of the passage, in logits: what it speaks for that, less what it speaks for the
     text; None where it was not pulled.
     """

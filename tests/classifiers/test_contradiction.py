@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from lrp4rag.claims.answer import Passages, compare_answer
 from lrp4rag.classifiers.analysis import pull_evidence
 from lrp4rag.classifiers.contradiction import (
     ALIKE,
@@ -18,6 +19,7 @@ from lrp4rag.classifiers.contradiction import (
     compared,
     computed_values,
     contradictions,
+    of_their_subject,
 )
 from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.classifiers.verdict import (
@@ -507,3 +509,25 @@ def test_a_contradicted_value_of_several_words_is_marked_whole(tiny_reader: Read
     assert span.text == one.text
     expected = pytest.approx(contrast(tiny_reader, encoded, one), rel=1e-3)
     assert span.contradictions[0].relevance == expected
+
+
+ROOMS = [f"Room {100 + k} is on floor {k % 4 + 1}. It seats {20 + 3 * k} people." for k in range(30)]
+
+
+@pytest.mark.parametrize("preferred", [2, 17])
+def test_of_thirty_alike_that_of_which_the_response_speaks_contradicts(preferred: int) -> None:
+    response = "Room 117 seats 91 people."
+    compared = compare_answer(Passages("How many does room 117 seat?", ROOMS), response, [(0, len(response))])
+    start, at = response.index("91"), ROOMS[preferred].index("seats") + 6
+    found = Contradiction(
+        start, start + 2, "91", ROOMS[preferred][at : at + 2], preferred, at, at + 2, margin=7.0
+    )
+    (named,) = of_their_subject([found], compared)
+    assert (named.passage, named.instead) == (17, "71")
+    assert ROOMS[17][named.passage_start : named.passage_end] == "71"
+    assert named.margin == (7.0 if preferred == 17 else None), "of another value the margin is not known"
+
+
+def test_what_no_slot_has_stays() -> None:
+    found = Contradiction(0, 4, "Room", "Hall", 0, 0, 4, margin=1.0)
+    assert of_their_subject([found], []) == (found,)
