@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from lrp4rag.util.heap import trim_heap
+from lrp4rag.lrp.memory import trim_heap
 
 T = TypeVar("T")
 CPU = torch.device("cpu")

@@ -30,8 +30,7 @@ from lrp4rag.classifiers.verdict import (
     Judgement,
     Verdict,
 )
-from lrp4rag.classifiers.view import View
-from lrp4rag.classifiers.wording import in_plain_case
+from lrp4rag.classifiers.wording import View, in_plain_case
 from lrp4rag.example import Example
 from lrp4rag.features.contrast import Context
 from lrp4rag.features.excerpt import Excerpt, LongPrompt
@@ -44,6 +43,7 @@ from lrp4rag.lrp.composites import Composite, composite_named
 from lrp4rag.lrp.families import can_pull, family_of, require_pull
 from lrp4rag.lrp.flow import Flow, relevance_mode
 from lrp4rag.lrp.interrupt import interruptible
+from lrp4rag.lrp.memory import trim_now_and_then
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import Encoded, Truncation, WindowError, require_truncation
 from lrp4rag.reader.reader import Reader, load_reader
@@ -54,7 +54,6 @@ from lrp4rag.report.words import reasons_of, verdict_words
 from lrp4rag.streaming import JudgedPiece, StreamingDetector
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from lrp4rag.util.hashes import json_hash
-from lrp4rag.util.heap import trim_now_and_then
 from lrp4rag.util.types import require_kind, require_whole
 
 Prevalence = float | Literal["estimate"]

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from lrp4rag import Detector, Example, InputError, attribute, judge
-from lrp4rag.classifiers import Features, view
+from lrp4rag.classifiers import Features, wording
 from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.domain import Unlike
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
@@ -114,7 +114,7 @@ def test_what_is_made_of_a_prompt_is_made_once_for_all_answers(
         make = getattr(where, name)
         monkeypatch.setattr(where, name, lambda *given, **more: made.update([name]) or make(*given, **more))
 
-    for where, name in ((Reader, "whole_prompt"), (view, "premise_of"), (replay, "context_of")):
+    for where, name in ((Reader, "whole_prompt"), (wording, "premise_of"), (replay, "context_of")):
         counted(where, name)
     read = list[int]()
     embeddings = plain.reader.model.get_input_embeddings()

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lrp4rag.features.plain import STATE_DEPTH, StateBlock
 from lrp4rag.features.record import Record
-from lrp4rag.features.states import STATE_DEPTH, StateBlock
 from lrp4rag.features.units import smoothed
 from lrp4rag.util.errors import InputError
 

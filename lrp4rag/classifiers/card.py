@@ -22,8 +22,7 @@ from lrp4rag.classifiers.decision import DecisionRule
 from lrp4rag.classifiers.vectors import VECTORS, Features
 from lrp4rag.features.blocks import Block, reads_comparer
 from lrp4rag.features.entailment import OF_ALARMS
-from lrp4rag.features.plain import PlainTable
-from lrp4rag.features.states import StateBlock
+from lrp4rag.features.plain import PlainTable, StateBlock
 from lrp4rag.lrp.composites import composite_named
 from lrp4rag.lrp.resampling import Mode
 from lrp4rag.reader.identity import require_identity

@@ -1,27 +1,35 @@
-"""Other words for what is read: a response in capitals in plain case, a question without its premise, and
-passages with what follows from them.
+"""A prompt as it is read (`View`), and other words for it.
 
-A reader finds likely what it has just read, in a question too: "Items may be returned within 30 days, right?"
-supports "30 days" as a passage would. So a sentence that repeats what only the question supposes is also read
-after the question as the passages would have it. And a reader finds unlikely what a response computes, so a
-suspect sentence whose values follow from others is also read after passages that say so.
+A response in capitals is read in plain case, a question without its premise, passages with what follows from
+them. A reader finds likely what it has just read, in a question too: "Items may be returned within 30 days,
+right?" supports "30 days" as a passage would. So a sentence that repeats what only the question supposes is
+also read after the question as the passages would have it. And a reader finds unlikely what a response
+computes, so a suspect sentence whose values follow from others is also read after passages that say so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
+from lrp4rag.claims.arithmetic import Computed
 from lrp4rag.claims.bounds import bound_of
 from lrp4rag.claims.derivation import Derivation
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, rivals
 from lrp4rag.claims.value import Value, agree
 from lrp4rag.claims.words import STOP_WORDS, content_words
+from lrp4rag.classifiers.verdict import Contradiction, Difference
 from lrp4rag.example import Example, Span
+from lrp4rag.features.excerpt import Excerpt, with_passages
+from lrp4rag.reader.encoding import Encoded, Truncation
+from lrp4rag.reader.reader import Reader
 from lrp4rag.util.sentences import sentences_in
 
+Located = TypeVar("Located", Contradiction, Difference)
 _WORD = re.compile(r"[^\W\d_]+")
 ACRONYM = 4
 """Letters of a word in capitals that no text has, and that is left as it is."""
@@ -273,3 +281,69 @@ def _recased(sentence: str, forms: dict[str, str]) -> str:
 
 def _is_stop(word: str) -> bool:
     return word.lower() in STOP_WORDS and len(word) > 1
+
+
+class View:
+    """A prompt as it is read, encoded once for all responses to it: all of it, or an excerpt."""
+
+    def __init__(
+        self, reader: Reader, example: Example, truncation: Truncation, excerpt: Excerpt | None = None
+    ) -> None:
+        self.example, self.excerpt, self._reader = example, excerpt, reader
+        self._truncation: Truncation = truncation
+
+    @cached_property
+    def prompt(self) -> Encoded:
+        """The prompt without a response, not truncated."""
+        return self._reader.whole_prompt(self.example)
+
+    def fitted(self) -> Encoded:
+        """Return the prompt, truncated. Raises `InputError` for one that leaves no room for a response."""
+        return self._reader.fit_prompt(self.prompt, max_new_tokens=1, truncation=self._truncation)
+
+    def encode(self, response: str) -> Encoded:
+        """Encode a response after the prompt, truncated to the reader's window."""
+        return self._reader.with_response(self.prompt, response, truncation=self._truncation)
+
+    def supposing(self, encoded: Encoded) -> tuple[Encoded, tuple[int, ...]] | None:
+        """Return, where sentences of a response repeat what only the question supposes, the response after
+        the question as the passages would have it, and these sentences' numbers."""
+        if self._premise is None:
+            return None
+        premise, prompt = self._premise
+        sentences = premise.repeated_in(encoded.response, encoded.sentences)
+        if not sentences:
+            return None
+        return self._reader.with_response(prompt, encoded.response, truncation=self._truncation), sentences
+
+    @cached_property
+    def _premise(self) -> tuple[Premise, Encoded] | None:
+        """What only the question supposes, and the prompt without it."""
+        premise = premise_of(self.example)
+        return None if premise is None else (premise, self._reader.whole_prompt(premise.example))
+
+    def saying(self, derived: Iterable[Derivation], response: str) -> Encoded:
+        """Encode a response after passages that also say what it derives from them."""
+        return self._encode_after(with_derivations(self.example, derived), response)
+
+    def without(self, passages: Collection[int], response: str) -> Encoded:
+        """Encode a response after the prompt without some passages."""
+        texts = ["" if number in passages else text for number, text in enumerate(self.example.passages)]
+        return self._encode_after(with_passages(self.example, texts), response)
+
+    def _encode_after(self, example: Example, response: str) -> Encoded:
+        return View(self._reader, example, self._truncation).encode(response)
+
+    def original(self, items: Iterable[Located]) -> tuple[Located, ...]:
+        """Return contradictions or differences with their characters in the passages as they were given."""
+        if self.excerpt is None:
+            return tuple(items)
+        moved = []
+        for item in items:
+            start, end = self.excerpt.original(item.passage, item.passage_start, item.passage_end)
+            moved.append(replace(item, passage_start=start, passage_end=end))
+        return tuple(moved)
+
+    def computed(self, values: tuple[Computed, ...]) -> tuple[Computed, ...]:
+        """Return values that follow from others, with these others' characters in the passages as given."""
+        return values if self.excerpt is None else self.excerpt.computed(values)

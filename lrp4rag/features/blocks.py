@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lrp4rag.features.plain import ENTAILMENT, PlainTable
+from lrp4rag.features.plain import ENTAILMENT, PlainTable, StateBlock
 from lrp4rag.features.record import Record
-from lrp4rag.features.states import StateBlock
 from lrp4rag.util.errors import InputError
 
 

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary, ref
 from lrp4rag.features.contrast import Context, context_of, read_response
 from lrp4rag.features.growing import Growing
 from lrp4rag.features.parts import MATRIX, MATRIX_SHAPE, PROMPT
+from lrp4rag.features.plain import STATE_DEPTH
 from lrp4rag.features.record import Record
-from lrp4rag.features.states import STATE_DEPTH
 from lrp4rag.lrp.attribution import attribute
 from lrp4rag.lrp.flow import Flow
 from lrp4rag.reader.encoding import Encoded

@@ -13,13 +13,13 @@ from lrp4rag.features.parts import PROMPT, READING, RELEVANCE, SEGMENTS, matrix_
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.lrp.attribution import prompt_mean, pull_mean, segment_weights
 from lrp4rag.lrp.flow import Flow, relevance_mode
+from lrp4rag.lrp.memory import trim_now_and_then
 from lrp4rag.lrp.relevance import Array, Relevance, as_array
 from lrp4rag.lrp.resampling import resampling_matrix
 from lrp4rag.reader.encoding import Encoded
 from lrp4rag.reader.reader import Reader
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import EXAMPLE_ERRORS
-from lrp4rag.util.heap import trim_now_and_then
 
 Encodings = dict[Example, Encoded]
 Failures = dict[Example, str]

@@ -19,8 +19,8 @@ from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.example import Label
 from lrp4rag.features.blocks import Block, reads_comparer
 from lrp4rag.features.parts import READING, RELEVANCE
+from lrp4rag.features.plain import StateBlock
 from lrp4rag.features.record import Record
-from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.reader.comparer import bundled_comparer
 from lrp4rag.training.alarms import FaultRows, RowTable

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from lrp4rag import Detector
 from lrp4rag.claims.counterclaims import CounterClaim
 from lrp4rag.claims.grounds import Counterpart
-from lrp4rag.classifiers import assessor, view
+from lrp4rag.classifiers import assessor, wording
 from lrp4rag.classifiers.countered import MARGIN, with_counter_claim
 from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction
 from lrp4rag.features.growing import Growing
@@ -199,16 +199,16 @@ def test_a_stream_asks_for_it_once(detector: Detector, monkeypatch: pytest.Monke
 def test_one_that_does_not_fit_into_the_window_is_left_out(
     detector: Detector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode = view.View.encode
+    encode = wording.View.encode
 
-    def narrow(self: view.View, response: str) -> Encoded:
+    def narrow(self: wording.View, response: str) -> Encoded:
         if COUNTER.words in response:
             raise WindowError("one token too many")
         return encode(self, response)
 
     with detector:
         before = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
-        monkeypatch.setattr(view.View, "encode", narrow)
+        monkeypatch.setattr(wording.View, "encode", narrow)
         after = detector.judge("Are dogs allowed?", PASSAGES, RESPONSE)
     assert after.probability == pytest.approx(before.probability, abs=1e-5)
 

@@ -14,9 +14,8 @@ from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
 from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
 from lrp4rag.classifiers.token_model import TokenModel
-from lrp4rag.features.plain import PlainTable
+from lrp4rag.features.plain import PlainTable, StateBlock
 from lrp4rag.features.record import Record
-from lrp4rag.features.states import StateBlock
 from lrp4rag.features.units import sentence_numbers
 from lrp4rag.training import token_folds
 from lrp4rag.training.rows import Rows

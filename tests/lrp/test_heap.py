@@ -6,8 +6,8 @@ import psutil
 import pytest
 import torch
 
-from lrp4rag.util import heap
-from lrp4rag.util.heap import _malloc_trim, trim_heap, trim_now_and_then
+from lrp4rag.lrp import memory
+from lrp4rag.lrp.memory import _malloc_trim, trim_heap, trim_now_and_then
 
 
 @pytest.mark.skipif(_malloc_trim() is None, reason="this C library has no malloc_trim")
@@ -23,13 +23,13 @@ def test_what_lies_between_held_pieces_is_given_back() -> None:
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lrp4rag.util.heap._malloc_trim", lambda: None)
+    monkeypatch.setattr("lrp4rag.lrp.memory._malloc_trim", lambda: None)
     trim_heap()
 
 
 def test_it_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed: list[int] = []
-    monkeypatch.setattr(heap, "trim_heap", lambda: trimmed.append(1))
-    for _ in range(5 * heap.EVERY):
+    monkeypatch.setattr(memory, "trim_heap", lambda: trimmed.append(1))
+    for _ in range(5 * memory.TRIM_EVERY):
         trim_now_and_then()
     assert len(trimmed) == 5
