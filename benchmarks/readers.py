@@ -10,7 +10,9 @@ import click
 import numpy as np
 
 from benchmarks import command
+from benchmarks.answers import kind_of, of_some_questions
 from benchmarks.command import Report, benchmark, count, table
+from benchmarks.elsewhere.measures import part
 from benchmarks.elsewhere.sets import PAIRS, SETS, read_pairs
 from benchmarks.kinds.folds import asking_others
 from benchmarks.kinds.judging import (
@@ -24,7 +26,6 @@ from benchmarks.kinds.judging import (
     judge_cases,
 )
 from benchmarks.kinds.page import RAW
-from experiments.metrics import bootstrap
 from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.data import load_examples, read_rows
 from lrp4rag.example import Example
@@ -39,17 +40,14 @@ FIGURES = ("auroc", "balanced_accuracy")
 
 def some_responses(examples: Sequence[Example], responses: int) -> list[Example]:
     """Return all responses to sources that lie evenly among all, about so many `responses`."""
-    sources = list(dict.fromkeys(one.source for one in examples))
-    every = max(1, round(len(examples) / responses))
-    chosen = set(sources[::every])
-    return [one for one in examples if one.source in chosen]
+    return of_some_questions(examples, max(1, round(len(examples) / responses)))
 
 
 def cases_of(data: Path, ragtruth: Path, responses: int) -> dict[str, list[Case]]:
     """Return the minimal pairs, their edited passages, and some of RAGTruth's responses."""
     items = read_pairs(data / SETS[PAIRS].file)
     labelled = [
-        Case(one, one.labels[0].kind if one.labels else "faithful", None, lambda _: False)
+        Case(one, kind_of(one), None, lambda _: False)
         for one in some_responses(load_examples(ragtruth), responses)
     ]
     edits = cases_of_evidence(data / PAIRS / "evidence.jsonl", items)
@@ -82,9 +80,8 @@ def measured(scores: Sequence[Score], threshold: float) -> dict[str, Any]:
     twins = [(place[score.id], place[score.copied_from]) for score in scores if score.copied_from in place]
     if twins:
         above, below = (values[list(numbers)] for numbers in zip(*twins, strict=True))
-        parts, of = (1 + np.sign(above - below)) / 2, groups[[number for number, _ in twins]]
-        ranked = bootstrap(lambda rows: {"ranked": float(parts[rows].mean())}, of)["ranked"]
-        result["ranked"] = ranked.model_dump()
+        parts = (1 + np.sign(above - below)) / 2
+        result["ranked"] = part(parts, groups[[number for number, _ in twins]]).model_dump()
     seconds = [score.seconds for score in scores if score.seconds is not None]
     return result | ({"seconds": float(np.median(seconds))} if seconds else {})
 
