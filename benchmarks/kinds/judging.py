@@ -17,8 +17,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from benchmarks.elsewhere.judging import controls_of
-from benchmarks.elsewhere.sets import NEAR, Item
+from benchmarks.elsewhere.sets import Item
+from lrp4rag.claims.find import find_values
+from lrp4rag.claims.value import agree
 from lrp4rag.claims.words import STOP_WORDS
+from lrp4rag.claims.written import numbers_in
 from lrp4rag.classifiers.folder import load_card
 from lrp4rag.classifiers.verdict import Contradiction
 from lrp4rag.data import load_examples, read_rows
@@ -102,23 +105,43 @@ class Case:
         return any(value.start < label.end and label.start < value.end for label in self.example.labels or ())
 
 
+COPIED = 0.8
+"""How much of their words, in order, a copy and what it was made of have in common, at least (0 to 1)."""
+
+
 def cases_of_pairs(items: Sequence[Item]) -> list[Case]:
     """Minimal pairs. The right value of a copy with a fault is what its faithful answer has there."""
-    near = {item.example.source: item.example for item in items if item.kind == NEAR}
+    faithful: dict[str, list[Example]] = defaultdict(list)
+    for item in items:
+        if item.kind.startswith(FAITHFUL):
+            faithful[item.example.source].append(item.example)
     cases = []
     for item in items:
-        twin = near[item.example.source]
+        twin = _twin(item.example, faithful[item.example.source])
 
-        def is_right(value: Contradiction, example: Example = item.example, twin: Example = twin) -> bool:
-            return has_value_of(twin.response or "", example.response or "", value)
+        def is_right(
+            value: Contradiction, example: Example = item.example, twin: Example | None = twin
+        ) -> bool:
+            return twin is not None and has_value_of(twin.response or "", example.response or "", value)
 
-        cases.append(Case(item.example, item.kind, twin.id if item.example.labels else None, is_right))
+        cases.append(Case(item.example, item.kind, twin.id if twin else None, is_right))
     return cases
+
+
+def _twin(example: Example, faithful: Sequence[Example]) -> Example | None:
+    """Return the faithful answer that a faulty one is a copy of; None for one that was written anew."""
+
+    def shared(twin: Example) -> float:
+        words, other = ((each.response or "").lower().split() for each in (example, twin))
+        return SequenceMatcher(None, words, other, autojunk=False).ratio()
+
+    twin = max(faithful, key=shared, default=None) if example.labels else None
+    return twin if twin and shared(twin) >= COPIED else None
 
 
 def has_value_of(twin: str, response: str, value: Contradiction) -> bool:
     """Say whether `value.instead` has the words that the twin has in the place of the contradicted ones, and
-    none of those."""
+    none of those, or means the same value ("half a minute" for "30 seconds")."""
     places = [(match.start(), match.end()) for match in _WORD.finditer(response)]
     ours, theirs = (_WORD.findall(text.lower()) for text in (response, twin))
     expected = list[str]()
@@ -128,11 +151,19 @@ def has_value_of(twin: str, response: str, value: Contradiction) -> bool:
             expected += [ours[k] for k in touched]
         elif touched:
             expected += theirs[first:last]
-    stops = STOP_WORDS
-    wanted = set(expected) - stops
-    wrong = set(_WORD.findall(value.text.lower())) - stops - wanted
-    named = set(_WORD.findall(value.instead.lower()))
-    return bool(wanted) and wanted <= named and not wrong & named
+    wanted = _telling(expected)
+    wrong = _telling(_WORD.findall(value.text.lower())) - wanted
+    named = _telling(_WORD.findall(value.instead.lower()))
+    if wanted and wanted <= named and not wrong & named:
+        return True
+    means = [find_values(text) for text in (" ".join(expected), value.instead, value.text)]
+    meant, said, contradicted = (next(iter(values), None) for values in means)
+    return bool(meant and said and agree(said, meant) and not (contradicted and agree(contradicted, meant)))
+
+
+def _telling(words: Sequence[str]) -> set[str]:
+    """Return the words that tell a value: those with content, and numbers."""
+    return {word for word in words if word not in STOP_WORDS or numbers_in(word)}
 
 
 def cases_of_evidence(path: Path, items: Sequence[Item]) -> list[Case]:

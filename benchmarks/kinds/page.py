@@ -151,12 +151,12 @@ class Scored:
         return counts
 
     def named(self, kind: str) -> dict[str, Any] | None:
-        """Of the flagged faults of a kind whose right value can be named: for how many a contradiction that
-        lies in the wrong words names it."""
+        """Of the flagged copies whose right value can be named: for how many a contradiction that lies in the
+        wrong words names it."""
         flagged = self.flagged
         if kind not in VALUES or flagged is None or self.scores[0].seconds is None:
             return None
-        rows = np.flatnonzero(self.faults[kind] & flagged)
+        rows = np.flatnonzero(self.faults[kind] & flagged & (self.twins >= 0))
         right = np.array(
             [
                 any(value.inside and value.right for value in self.scores[int(row)].contradictions)

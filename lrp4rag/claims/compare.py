@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -27,7 +27,7 @@ from lrp4rag.claims.lookup import Lookup
 from lrp4rag.claims.places import Place, stems_of, tokens_of
 from lrp4rag.claims.surroundings import NOTHING
 from lrp4rag.claims.value import Value, agree, comparable
-from lrp4rag.claims.written import number_of
+from lrp4rag.claims.written import number_of, numbers_in
 
 Status = Literal["supported", "contradicted", "unsupported", "computed"]
 Difference = Literal["number", "name", "date or unit", "subject", ""]
@@ -76,7 +76,8 @@ class Comparison:
 
     `rival` are characters of `passage`: those of another value in the slot, or of the value itself where it
     is supported. `difference` is the kind in which the two differ. `features` have a name each; a feature
-    without a meaning here is not a number.
+    without a meaning here is not a number. `fits` tells of each rival, by its passage and characters there,
+    how well it fits the slot (0 to 1).
     """
 
     start: int
@@ -89,6 +90,16 @@ class Comparison:
     rival: Span | None
     rival_text: str
     features: dict[str, float]
+    fits: Mapping[tuple[int, int, int], float]
+
+    def fit(self, passage: int, start: int, end: int) -> float | None:
+        """Return how well the rival among these characters of a passage fits the slot; None for none."""
+        inside = (
+            fit
+            for (where, first, last), fit in self.fits.items()
+            if where == passage and first < end and start < last
+        )
+        return max(inside, default=None)
 
 
 class Presence(NamedTuple):
@@ -353,7 +364,11 @@ class Slots:
         is_computed = self._computed(value) if not agreeing.any() else False
         features["computed"] = float(is_computed)
         shown = self._shown(value, rivals, k) if rival else None
-        return self._decided(term, value, features, best_match if agreeing.any() else None, shown)
+        fits = {
+            (comparer.evidence[number].passage, entry.start, entry.end): float(self.near[k][number])
+            for entry, number in rivals
+        }
+        return self._decided(term, value, features, best_match if agreeing.any() else None, shown, fits)
 
     def _rivals(self, value: Value, agreeing: NDArray[np.bool_]) -> list[tuple[Value, int]]:
         """Return the values that could stand in the place of one, from clauses that do not have it too."""
@@ -389,12 +404,14 @@ class Slots:
 
     def _shown(self, value: Value, rivals: Sequence[tuple[Value, int]], k: int) -> tuple[Value, int]:
         """Return the rival that a person would name: rather one that the response does not say elsewhere, of
-        the same unit and noun, and of a name one that shares a word ("Gull Island" for "Seal Island")."""
+        the same unit and noun, of a name one that shares a word ("Gull Island" for "Seal Island"), and above
+        all one of the same number ("6 days" for "6 weeks")."""
 
         def likeness(rival: tuple[Value, int]) -> float:
             candidate, number = rival
             shared = value.kind == "name" and bool(set(value.key) & set(candidate.key))
             preferred = self._is_free(candidate) + 0.5 * _are_alike(value, candidate) + 0.5 * shared
+            preferred += 1.5 * have_same_numbers(value.text, candidate.text)
             return float(self.near[k][number]) + PREFERRED * preferred
 
         return max(rivals, key=likeness)
@@ -458,6 +475,7 @@ class Slots:
         features: dict[str, float],
         best: int | None,
         rival: tuple[Value, int] | None,
+        fits: Mapping[tuple[int, int, int], float],
     ) -> Comparison:
         difference: Difference = ""
         status: Status = "supported" if best is not None else "unsupported"
@@ -481,7 +499,9 @@ class Slots:
             text = match.text if match else entry.text
         passage = entry.passage if entry else None
         return Comparison(
-            term.start, term.end, value.text, value.kind, status, difference, passage, span, text, features
+            *(term.start, term.end, value.text, value.kind, status, difference, passage, span, text),
+            features,
+            fits,
         )
 
     @cached_property
@@ -605,6 +625,11 @@ def _are_alike(first: Value, second: Value) -> bool:
     """Say whether values have the same unit and noun, and names as many words."""
     same = second.unit == first.unit and _last_noun(second) == _last_noun(first)
     return same and (first.kind != "name" or len(first.key) == len(second.key))
+
+
+def have_same_numbers(first: str, second: str) -> bool:
+    """Say whether two texts have numbers, and the same ones."""
+    return bool(numbers := numbers_in(first)) and numbers == numbers_in(second)
 
 
 def _last_noun(value: Value) -> list[str]:

@@ -30,8 +30,11 @@ def cased(text: str, like: str) -> str:
 
 def number_of(value: Value) -> float | None:
     """Return the first number written in a value, in digits or as a word, whatever its unit."""
-    if (digits := DIGITS.search(value.text)) is not None:
-        return float(re.sub(r"[,\u202f]", "", digits[0]))
-    if (word := NUMBER_WORD.search(value.text)) is not None:
-        return float(SMALL_NUMBERS.index(word[0].lower()))
-    return None
+    return next(iter(numbers_in(value.text)), None)
+
+
+def numbers_in(text: str) -> list[float]:
+    """Return the numbers written in a text: those in digits, then those in words."""
+    digits = [float(re.sub(r"[,\u202f]", "", match[0])) for match in DIGITS.finditer(text)]
+    words = [SMALL_NUMBERS.index(match[0].lower()) for match in NUMBER_WORD.finditer(text)]
+    return [*digits, *map(float, words)]

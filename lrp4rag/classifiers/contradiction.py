@@ -14,7 +14,7 @@ from scipy.special import expit
 from lrp4rag.claims import Value, comparable
 from lrp4rag.claims.answer import Compared
 from lrp4rag.claims.arithmetic import Computed, computed, may_be_total, rounded
-from lrp4rag.claims.compare import Comparison
+from lrp4rag.claims.compare import Comparison, have_same_numbers
 from lrp4rag.claims.derivation import derivations
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.claims.index import Occurrence
@@ -33,6 +33,8 @@ ALIKE = 0.5
 whatever the reader finds likelier."""
 FAR = 0.25
 """Up to here a place is about something else: it contradicts no value that a passage has."""
+BETTER = 0.1
+"""How much better a value fits its slot, at least, that is named rather than the one the reader prefers."""
 _DENIED = re.compile(
     r"\b(?:not|rather than|instead of|never)\s+(?:(?:by|in|on|at|the|a|an)\s+)?$", re.IGNORECASE
 )
@@ -82,19 +84,31 @@ def with_suspected(
     return tuple(sorted((*contradictions, *further), key=lambda contradiction: contradiction.start))
 
 
-def of_their_subject(
+def of_their_slots(
     contradictions: Sequence[Contradiction], compared: Sequence[Compared]
 ) -> tuple[Contradiction, ...]:
-    """Return contradictions with the passages' values of what the response speaks of, where they were of
-    others: of thirty rooms the reader prefers the number of any. How much it prefers those is not known."""
+    """Return contradictions with the passages' values of what the response says it of, where the reader
+    prefers those of something else: of thirty rooms it prefers the number of any. How much it prefers the
+    values of the slots is not known."""
     slots = {
-        (value.start, value.end): of_slot(value)
+        (value.start, value.end): value
         for sentence in compared
         for value in sentence.values
-        if value.status == "contradicted" and value.features["subject rival"] == 1.0
+        if value.status == "contradicted"
     }
-    pairs = ((each, slots.get((each.start, each.end), each)) for each in contradictions)
-    return tuple(each if slot.passage == each.passage else slot for each, slot in pairs)
+    pairs = ((each, slots.get((each.start, each.end))) for each in contradictions)
+    return tuple(of_slot(slot) if slot and _is_better(slot, each) else each for each, slot in pairs)
+
+
+def _is_better(slot: Comparison, contradiction: Contradiction) -> bool:
+    """Say whether the value that fits a slot is to be named rather than the one that the reader prefers."""
+    passage, start, end = contradiction.passage, contradiction.passage_start, contradiction.passage_end
+    if slot.features["subject rival"] == 1.0 and slot.passage != passage:
+        return True
+    preferred, (first, last) = slot.fit(passage, start, end), slot.rival or (0, 0)
+    if preferred is None or have_same_numbers(contradiction.text, contradiction.instead):
+        return False
+    return slot.fits[slot.passage or 0, first, last] - preferred >= BETTER
 
 
 def of_slot(value: Comparison) -> Contradiction:

@@ -16,7 +16,7 @@ from lrp4rag.classifiers.contradiction import (
     Statements,
     denials,
     differences,
-    of_their_subject,
+    of_their_slots,
     with_clauses,
     with_suspected,
 )
@@ -84,7 +84,7 @@ class TokenModel(Model):
                 marks[inside] = np.maximum(marks[inside], probability)
             suspected = [compared[k] for k in np.flatnonzero(probabilities >= SUSPECTED)]
         contradictions = with_suspected(record, statements.contradictions, suspected)
-        contradictions = of_their_subject(contradictions, record.compared)
+        contradictions = of_their_slots(contradictions, record.compared)
         against: tuple[Difference, ...] = ()
         if self.alarms:
             contradictions = with_clauses(contradictions, denials(text, record.compared, passages, alarmed))

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.elsewhere.judging import LENGTH, OURS
-from benchmarks.elsewhere.sets import PAIRS, read_pairs
+from benchmarks.elsewhere.sets import PAIRS, Item, read_pairs
 from benchmarks.kinds import folds
 from benchmarks.kinds.__main__ import main
 from benchmarks.kinds.judging import (
@@ -27,6 +27,7 @@ from benchmarks.kinds.judging import (
     RAGTRUTH,
     Score,
     cases_of_evidence,
+    cases_of_pairs,
     has_value_of,
     out_of_fold,
     write_scores,
@@ -158,12 +159,43 @@ def test_an_edit_of_what_is_not_there_is_named(change: dict[str, Any], field: st
         ("ProBake 46", "the ProBake 71", True),
         ("ProBake 46", "ProBake 46", False),
         ("200", "180", False),  # it stands in the faithful answer
+        ("nine", "two", True),
+        ("nine", "2", True),
+        ("nine", "three", False),
+        ("90 seconds", "half a minute", True),
+        ("90 seconds", "90 seconds", False),
     ],
 )
 def test_the_right_value_is_that_of_the_faithful_answer(text: str, instead: str, right: bool) -> None:
-    twin = "Of the ProBake 71, P2 uses 5.6 kWh, below 200 °C."
-    response = "Of the ProBake 46, P2 uses 2.9 kWh, below 200 °C."
+    twin = "Of the ProBake 71, P2 uses 5.6 kWh, below 200 °C, for two loaves in 30 seconds."
+    response = "Of the ProBake 46, P2 uses 2.9 kWh, below 200 °C, for nine loaves in 90 seconds."
     assert has_value_of(twin, response, named(text, response, instead, 0, [instead])) is right
+
+
+def test_a_faulty_answer_is_a_copy_of_the_right_one_that_it_shares_words_with() -> None:
+    texts = {
+        "faithful_1": "The mast of Brel is 30 metres high, and it was built in Bergen in 1921.",
+        "faithful_2": "They put it up in 1921, in Bergen: thirty metres, the tallest one there is in Brel.",
+        "near": "The mast of Brel is 45 metres high, and it was built in Bergen in 1921.",
+        "free": "They put it up in 1931, in Bergen: thirty metres, the tallest one there is in Brel.",
+        "anew": "Brel has a mast of 45 metres.",
+    }
+    items = [
+        Item(
+            Example(
+                "?",
+                ("Brel.",),
+                text,
+                id=kind,
+                source="b1",
+                labels=(Label(0, 4),) * (kind in "near free anew"),
+            ),
+            kind,
+        )
+        for kind, text in texts.items()
+    ]
+    twins = [case.twin for case in cases_of_pairs(items)]
+    assert twins == [None, None, "faithful_1", "faithful_2", None]
 
 
 # Measures, by hand
@@ -362,7 +394,7 @@ def test_questions_are_judged_by_those_who_did_not_learn_from_them(
     assert set(kinds.values()) == {1}
 
 
-@pytest.mark.parametrize("folder", sorted(RESULTS.glob("kinds")), ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [RESULTS / "kinds", RESULTS / "questions"], ids=lambda folder: folder.name)
 def test_the_page_is_what_its_scores_make(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "raw", tmp_path / "raw")
     write(tmp_path)

@@ -19,7 +19,7 @@ from lrp4rag.classifiers.contradiction import (
     compared,
     computed_values,
     contradictions,
-    of_their_subject,
+    of_their_slots,
 )
 from lrp4rag.classifiers.decision import COMPARED
 from lrp4rag.classifiers.verdict import (
@@ -522,12 +522,43 @@ def test_of_thirty_alike_that_of_which_the_response_speaks_contradicts(preferred
     found = Contradiction(
         start, start + 2, "91", ROOMS[preferred][at : at + 2], preferred, at, at + 2, margin=7.0
     )
-    (named,) = of_their_subject([found], compared)
+    (named,) = of_their_slots([found], compared)
     assert (named.passage, named.instead) == (17, "71")
     assert ROOMS[17][named.passage_start : named.passage_end] == "71"
     assert named.margin == (7.0 if preferred == 17 else None), "of another value the margin is not known"
 
 
+FARES = [
+    "The Go fare costs 14 euros. A bag costs 30 euros, and a seat 8 euros.",
+    "The Max fare costs 55 euros.",
+]
+OVEN = ["Bake the loaf at 170 °C for 50 minutes.", "Bake the rolls at 180 °C for 20 minutes."]
+
+
+@pytest.mark.parametrize(
+    ("passages", "response", "text", "preferred", "named"),
+    [
+        (FARES, "A bag costs 40 euros.", "40 euros", "55 euros", "30 euros"),
+        (FARES, "A bag costs 40 euros.", "40 euros", "30 euros", "30 euros"),
+        (OVEN, "Bake the loaf at 170 °F.", "170 °F", "180 °C", "170 °C"),
+        (OVEN, "Bake the rolls at 170 °F.", "170 °F", "170 °C", "170 °C"),  # only the unit is wrong
+    ],
+)
+def test_what_fits_the_slot_contradicts(
+    passages: list[str], response: str, text: str, preferred: str, named: str
+) -> None:
+    compared = compare_answer(Passages("What must I know?", passages), response, [(0, len(response))])
+    (passage,) = (k for k, other in enumerate(passages) if preferred in other)
+    start, at = response.index(text), passages[passage].index(preferred)
+    found = Contradiction(
+        *(start, start + len(text), text, preferred, passage, at, at + len(preferred)), margin=1.0
+    )
+    (contradiction,) = of_their_slots([found], compared)
+    assert contradiction.instead == named
+    place = slice(contradiction.passage_start, contradiction.passage_end)
+    assert passages[contradiction.passage][place] == named
+
+
 def test_what_no_slot_has_stays() -> None:
     found = Contradiction(0, 4, "Room", "Hall", 0, 0, 4, margin=1.0)
-    assert of_their_subject([found], []) == (found,)
+    assert of_their_slots([found], []) == (found,)
