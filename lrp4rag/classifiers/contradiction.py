@@ -407,8 +407,9 @@ def _counterparts(kind: DifferenceKind, sentence: Compared) -> Iterator[tuple[Sp
         for condition in sentence.left_out[:1]:
             yield span, condition.passage, (condition.start, condition.end), ""
     elif kind == "said of another":
-        home = sentence.home
-        if home is not None and home.subject:
+        home, names = sentence.home, ("subject: home of subject behind", "subject: subject at home")
+        # A clause of its own subject may say as much.
+        if home is not None and home.subject and any(sentence.features[name] > 0 for name in names):
             yield span, home.passage, (home.start, home.end), home.subject[0].text
     elif sentence.answered is not None:
         place = sentence.answered

@@ -19,15 +19,19 @@ PASSAGES = (
 )
 
 
-def alarmed(name: str, answer: str, suspected: float) -> tuple[list[Compared], Alarmed]:
-    compared = compare_answer(Passages("Is entry free?", PASSAGES), answer, sentences_in(answer))
+def alarmed(
+    name: str, answer: str, suspected: float, passages: tuple[str, ...] = PASSAGES
+) -> tuple[list[Compared], Alarmed]:
+    compared = compare_answer(Passages("Is entry free?", passages), answer, sentences_in(answer))
     rows = text_rows(compared)
     return compared, Alarmed({"sentences": rows}, {name: np.full(len(rows), suspected)})
 
 
-def named(name: str, answer: str, suspected: float = 3.0) -> tuple[Difference, ...]:
-    compared, scored = alarmed(name, answer, suspected)
-    return differences(compared, PASSAGES, scored)
+def named(
+    name: str, answer: str, suspected: float = 3.0, passages: tuple[str, ...] = PASSAGES
+) -> tuple[Difference, ...]:
+    compared, scored = alarmed(name, answer, suspected, passages)
+    return differences(compared, passages, scored)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,13 @@ def test_what_is_denied_is_contradicted_by_the_clause() -> None:
 def test_what_is_said_of_another_names_it() -> None:
     (found,) = named("attribution", "The Brio 3 is sold in Austria and in Poland.")
     assert (found.kind, found.passage, found.subject) == ("said of another", 2, "Lenta 8")
+
+
+def test_what_its_own_passage_says_as_well_is_not_said_of_another() -> None:
+    rooms = tuple(f"Room {number} seats {number - 60} people." for number in (115, 116, 117, 118))
+    assert named("attribution", "Room 117 seats 91 people.", passages=rooms) == ()
+    (found,) = named("attribution", "Room 119 seats 91 people.", passages=rooms)
+    assert (found.kind, found.subject) == ("said of another", "Room 115")
 
 
 def test_no_alarm_and_an_alarm_without_a_place_tell_nothing() -> None:

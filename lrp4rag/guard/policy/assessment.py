@@ -19,7 +19,7 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.text import one_line
 
 if TYPE_CHECKING:
-    from lrp4rag.classifiers.verdict import Contradiction, Verdict
+    from lrp4rag.classifiers.verdict import Contradiction, Sentence, Verdict
     from lrp4rag.judge import Detector, ExplainedVerdict
 
 MOST_SOURCES = 3
@@ -178,12 +178,20 @@ def _worded(
 
 
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
-    """Return the passages on which most sentences rest, then those with the highest scores, then by their
-    order; none without text."""
-    resting = [] if verdict is None else [sentence.passage for sentence in verdict.sentences]
+    """Return the passages that contradict most, and on which most sentences rest (where no relevance was
+    attributed, to which they are nearest), then those with the highest scores, then by their order; none
+    without text."""
+    resting = [] if verdict is None else [*map(_resting_on, verdict.sentences)]
+    resting += [] if verdict is None else [each.passage for each in verdict.contradictions]
     candidates = [k for k, source in enumerate(sources) if source.text.strip()]
     order = sorted(candidates, key=lambda k: (-resting.count(k), -(sources[k].score or 0.0), k))
     return tuple(order[:MOST_SOURCES])
+
+
+def _resting_on(sentence: Sentence) -> int | None:
+    if sentence.passage is not None or sentence.nearest is None:
+        return sentence.passage
+    return sentence.nearest.passage
 
 
 @dataclass(frozen=True, slots=True)

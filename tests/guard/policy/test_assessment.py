@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from lrp4rag.claims.nearest import Nearest
 from lrp4rag.classifiers.verdict import Contradiction, Sentence, SuspectSpan, Verdict
 from lrp4rag.example import Example
 from lrp4rag.guard.checks import registry
@@ -167,6 +169,30 @@ def test_texts_are_the_policy_s() -> None:
     policy = Policy.model_validate({"texts": texts})
     found = shown([Source("Leave is 16 weeks.")], "Leave is 18 weeks.", "18 weeks", policy=policy)
     assert found.message == "Dazu sagt kein Dokument etwas. Fragen Sie Frau Li."
+
+
+@pytest.mark.parametrize(
+    ("instead", "resting", "closest"),
+    [
+        (None, (None, None), (2, 3, 0)),  # no relevance was attributed: the nearest two, then the first
+        (None, (3, 3), (3, 0, 1)),
+        ("16 weeks", (None, 3), (0, 2, 3)),  # passage 1 contradicts
+    ],
+)
+def test_the_sources_named_are_those_that_the_answer_was_compared_with(
+    instead: str | None, resting: tuple[int | None, ...], closest: tuple[int, ...]
+) -> None:
+    sources = [Source(f"Leave is {weeks} weeks.") for weeks in (16, 20, 30, 40)]
+    response = "Leave is 18 weeks. It may be split."
+    verdict = verdict_on(response, "18 weeks", instead=instead)
+    sentences = [
+        replace(sentence, passage=passage, nearest=Nearest(number, 0, 9, 0.8, ()))
+        for sentence, passage, number in zip(verdict.sentences, resting, (2, 3), strict=True)
+    ]
+    found = assess(
+        Policy(), Example(QUESTION, sources, response), replace(verdict, sentences=tuple(sentences))
+    )
+    assert found.closest == closest
 
 
 def test_where_nothing_was_retrieved_no_source_is_named() -> None:
