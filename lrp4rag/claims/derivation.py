@@ -19,15 +19,20 @@ from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.value import Key, Kind, Value, agree, comparable
 from lrp4rag.claims.words import content_words
+from lrp4rag.claims.written import numbers_in
 
 KINDS = ("quantity", "time", "date")
 MOST_VALUES = 30
 """Values of a text that are looked at, the last ones: a result stands behind its operands."""
+MOST_NEAR = 100
+"""Values of a passage that are looked at, the first ones."""
 MOST_TERMS = 5
 """Terms of a sum."""
 MOST_OPERANDS = 12
 """Operands that are tried, those of the sentence itself first."""
 LARGEST_COUNT = 1_000_000
+FEWEST_WORDS = 2
+"""Words that a sentence has in common with one that tells its year."""
 FEWEST_DIGITS = 3
 """Significant digits of a product that is not one by chance."""
 SMALL = 10
@@ -40,7 +45,10 @@ _CALENDAR = 28 * _DAY
 _CONSTANTS = (
     (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
     (r"weeks?|weekly", ((7, "7 days"),)),
-    (r"double|twice|both|return|round trip|there and back|each way|couple", ((2, "2"),)),
+    (
+        r"double|twice|both|return|round trip|there and back|each way|couple|twins|two of (?:us|you)",
+        ((2, "2"),),
+    ),
     (r"half|halves|halved", ((0.5, "0.5"),)),
 )
 """Numbers that words stand for."""
@@ -69,7 +77,28 @@ def _words(pattern: str) -> re.Pattern[str]:
 _TELLS_SUM, _TELLS_DIFFERENCE = _words(_TOTAL), _words(f"{_APART}|so|(?:that|which) is")
 _TELLS_PRODUCT = _words(f"{_TOTAL}|times|each|per|every|apiece")
 _OF_MONTH = re.compile(r"\b(?:(?:a|per|each|every) month|monthly)\b", re.IGNORECASE)
-_EACH = re.compile(r"\s*(?:an?|per|each|every|/)\s*(night|day|week|month|year|hour|minute)\b", re.IGNORECASE)
+_PERSONS = "child|person|head|adult|pupil|guest|passenger"
+_EACH = re.compile(
+    rf"\s*(?:an?|per|each|every|/)\s*(night|day|week|month|year|hour|minute|{_PERSONS})\b", re.IGNORECASE
+)
+_PIECE = _words("apiece|each|per|an? piece")
+_PACK = re.compile(
+    r"\b(?:packs?|packets?|sets?|box(?:es)?|bundles?|strips?|books?|blocks?) of \Z", re.IGNORECASE
+)
+_LATER = re.compile(
+    r"\b(?:(?:the )?(?:following|next) year|(?:a|one) year (?:later|after)|the year after"
+    r"|(?P<number>\w+) years (?:later|after)"
+    r"|(?P<before>the (?:previous year|year before)|a year (?:before|earlier)))\b",
+    re.IGNORECASE,
+)
+"""By which a passage tells a year from the one that it named before."""
+_CLAUSE = re.compile(r"[,;:]|\band\b")
+_YEAR_S_END = re.compile(
+    r"\b(?:the )?end of (?:the|each|every|a) (?:calendar |current )?year\b", re.IGNORECASE
+)
+_AGE = r"\b(?:aged|at the age of|turned|at) {0}\b|\b{0}[- ]years?[- ]old\b"
+_BORN = re.compile(r"(?:\bborn\b[^.;()]*|\()\Z", re.IGNORECASE)
+"""Before the date of somebody's birth."""
 _COMPARED = _words("dearer|cheaper|more|less|fewer|longer|shorter|extra|difference|saves?|saving")
 _SHARED = _words("split|shared?|divided|equally")
 _LESS = _words("off|discount(?:ed)?|reduc\\w+|rebate|cheaper|less|minus|deduct\\w*")
@@ -137,7 +166,7 @@ def derivations(
             if value.kind == "quantity"
         ]
     )
-    while (derivation := _next(unknown, operands, near, text, sentence, question)) is not None:
+    while (derivation := _next(unknown, operands, near, text, sentence, question, index)) is not None:
         value = derivation.value
         unknown.remove(value)
         operands.insert(0, _Operand(value, derivation.passage, value.start >= sentence[0]))
@@ -211,6 +240,7 @@ def _next(
     text: str,
     sentence: tuple[int, int],
     question: str,
+    index: Index,
 ) -> Derivation | None:
     distinct = _distinct(operands)
     for value in unknown:
@@ -221,6 +251,8 @@ def _next(
             passages = [operand.passage for operand in used if operand.passage is not None]
             if passages:
                 return Derivation(value, words, passages[0])
+        for words, passage in _worked_out(value, distinct, statement, question, index):
+            return Derivation(value, words, passage)
     return None
 
 
@@ -332,6 +364,107 @@ def _compared(
             if _is(value, abs(rival.value.amount - stated.value.amount)):
                 larger, smaller = sorted((stated, rival), key=lambda term: -term.value.amount)
                 yield f"{larger.value.text} - {smaller.value.text}", (stated, rival)
+
+
+_Worked = Iterator[tuple[str, int]]
+"""Words that give a value, and the passage that has what they name."""
+
+
+def _worked_out(
+    value: Value, operands: Sequence[_Operand], statement: str, question: str, index: Index
+) -> _Worked:
+    """Yield what gives a value of which the response states no operand, or one only: of one passage, or of
+    another thing's that the sentence names."""
+    if value.kind == "date":
+        yield from _told_dates(value, statement, index)
+    elif value.unit.isupper() and value.precision.digits > 1:
+        yield from _prices(value, statement, question, index)
+    elif re.search(_AGE.format(re.escape(value.text)), statement, re.IGNORECASE):
+        yield from _ages(value, operands, index)
+    if value.unit not in ("", "second", "%") and value.precision.digits > 1 and _COMPARED.search(statement):
+        yield from _compared_with_named(value, operands, statement, index)
+
+
+def _prices(value: Value, statement: str, question: str, index: Index) -> _Worked:
+    """Yield prices of a piece of a pack, of two persons, and with a passage's discount or surcharge."""
+    is_long = value.precision.digits >= FEWEST_DIGITS
+    persons = [number for number, words, _ in _constants(value, statement, question) if words == "2"]
+    for passage, places in itertools.groupby(index.places, lambda place: place.passage):
+        text = index.texts[passage]
+        values = [each for place in places for each in place.values if each.kind == "quantity"][:MOST_NEAR]
+        prices = [each for each in values if each.unit == value.unit]
+        for price in prices:
+            rate = _EACH.match(text, price.end)
+            if rate and re.fullmatch(_PERSONS, rate[1], re.IGNORECASE):
+                yield from (
+                    (f"{price.text} \u00d7 {number}", passage)
+                    for number in persons
+                    if _is(value, price.amount * number)
+                )
+            for other in values:
+                share = price.amount * other.amount / 100
+                is_share = is_long and other.unit == "%"
+                is_pack = not other.unit and other.amount > 1 and _PACK.search(text[: other.start])
+                for sign, amount, is_meant in (
+                    ("-", price.amount - share, is_share and _LESS.search(statement)),
+                    ("+", price.amount + share, is_share and _MORE.search(statement)),
+                    ("/", price.amount / (other.amount or 1), is_pack and _PIECE.search(statement)),
+                ):
+                    if is_meant and _is(value, amount):
+                        yield f"{price.text} {sign} {other.text}", passage
+
+
+def _told_dates(value: Value, statement: str, index: Index) -> _Worked:
+    """Yield what tells of a date: "a flood in 1911 ... rebuilt the following year", "the end of the year"."""
+    words = content_words(statement)
+    for place in index.places:
+        if value.key[1:3] == (12, 31) and (match := _YEAR_S_END.search(place.text)):
+            yield match[0], place.passage
+        years = [each for each in place.values if each.kind == "date" and isinstance(each.key[0], int)]
+        for match in _LATER.finditer(place.text):
+            named = [each for each in years if each.end <= place.start + match.start()]
+            number = 1.0 if not match["number"] else next(iter(numbers_in(match["number"])), 0.0)
+            number = -number if match["before"] else number
+            before, after = (
+                _CLAUSE.split(text) for text in (place.text[: match.start()], place.text[match.end() :])
+            )
+            is_meant = words & content_words(f"{before[-1]} {after[0]}")
+            if not named or not (is_meant or len(words & content_words(place.text)) >= FEWEST_WORDS):
+                continue
+            if number and value.key[:3] == (int(named[-1].key[0] or 0) + int(number), None, None):
+                yield f"{named[-1].text}, {match[0]}", place.passage
+
+
+def _ages(value: Value, operands: Sequence[_Operand], index: Index) -> _Worked:
+    """Yield the dates of a birth from which an age follows in a stated year."""
+    stated = [operand.value for operand in _of_kind("date", operands) if operand.is_stated]
+    for place in index.places:
+        for birth in (each for each in place.values if each.kind == "date"):
+            if not _BORN.search(place.text[: birth.start - place.start]):
+                continue
+            for moment in stated:
+                year, born = moment.key[0], birth.key[0]
+                if isinstance(year, int) and isinstance(born, int):
+                    age = value.amount / value.precision.factor
+                    if age in (year - born, year - born - 1):
+                        yield f"{moment.text} - {birth.text}", place.passage
+
+
+def _compared_with_named(value: Value, operands: Sequence[_Operand], statement: str, index: Index) -> _Worked:
+    """Yield differences between a stated value and that of another passage's thing, which the sentence
+    names."""
+    named = {
+        place.passage
+        for place in index.places
+        for name in place.values
+        if name.kind == "name" and name.text in statement
+    }
+    for stated in (term for term in _terms(value, operands) if term.is_stated):
+        for place in index.places:
+            for rival in place.values if place.passage in named - {stated.passage} else ():
+                if comparable(value, rival) and _is(value, abs(rival.amount - stated.value.amount)):
+                    larger, smaller = sorted((stated.value, rival), key=lambda each: -each.amount)
+                    yield f"{larger.text} - {smaller.text}", place.passage
 
 
 def _counts(value: Value, operands: Sequence[_Operand]) -> Iterator[_Count]:

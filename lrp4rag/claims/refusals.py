@@ -41,7 +41,7 @@ _TOLD = (
 )
 _BE = r"(?:is|are|was|were|remains?|has been|have been)"
 _NOT = r"(?:\s*n['\u2019]t|\s+not|\s+never|\s+nowhere|not)"
-_DO = rf"\b(?:do|does|did|can|could){_NOT}(?: \w+){{0,2}}?"
+_DO = rf"\b(?:(?:do|does|did|can|could){_NOT}|can['\u2019]t)(?: \w+){{0,2}}?"
 _NEWS = (
     "(?:information|mention|details?|indication|word|answer|guidance|figures?|price|amount|date|statement)"
 )
@@ -52,7 +52,8 @@ _AFTER = re.compile(
     rf"|\b{_OTHERS} (?:say|tell|state|list|mention)s? (?:no|nothing)\b|\b{_OTHERS} {_HOLD} no(?= {_NEWS}\b)"
     rf"|\b(?:{_TEXTS}|{_OTHERS})\b[^.;:!?\n]{{0,120}}?\bbut not"
     r"(?= (?:whether|how|what|when|where|who|why|which)\b)"
-    r"|\b(?:I|we) (?:can|could|do)(?:not| not|n['\u2019]t) (?:find|tell|see|say|answer)\b"
+    r"|\b(?:I|we) (?:(?:can|could|do)(?:not| not|n['\u2019]t)|can['\u2019]t) (?:find|tell|see|say|answer)\b"
+    r"(?! (?:that|this|it|these|those)\b)"
     rf"|\bno {_NEWS}\b(?= (?:on|about|of|as to|regarding|for|whether)\b)"
     rf"|\bnothing\b(?= (?:about|as to|regarding)\b|[^.;]{{0,20}}\b(?:said|mentioned|stated)\b)",
     re.IGNORECASE,

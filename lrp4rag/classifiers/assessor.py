@@ -16,7 +16,7 @@ from lrp4rag.classifiers.model import Model
 from lrp4rag.classifiers.refused import with_refusals
 from lrp4rag.classifiers.unborrowed import without_borrowed
 from lrp4rag.classifiers.verdict import Assessment, with_sentences
-from lrp4rag.classifiers.wording import Located, View
+from lrp4rag.classifiers.wording import Located, View, own_case
 from lrp4rag.features.record import Record
 from lrp4rag.features.replay import AnyReplay
 from lrp4rag.reader.encoding import Encoded, WindowError
@@ -73,6 +73,7 @@ class Assessor:
             values = [
                 *derivations(response, sentence, self._view.example.question, context.index),
                 *restatements(response, sentence, context.index),
+                *own_case(response, sentence, self._view.example.question, context.index),
             ]
             if values:
                 derived[number] = values

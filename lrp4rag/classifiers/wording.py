@@ -9,8 +9,9 @@ computes, so a suspect sentence whose values follow from others is also read aft
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -58,7 +59,7 @@ _CASE = re.compile(
 _CASE_AFTER = re.compile(r"[ -](?:ago|olds?|year-olds?)\b", re.IGNORECASE)
 _STATED = re.compile(
     r"\W*(?:(?:I|we|he|she|they)(?: (?:am|are|is|was|were|weighs?|earns?|works?|lives?|bought|ordered|booked"
-    r"|paid|drives?|rides?|travel|own|measure)|['\u2019](?:m|re|s))\b"
+    r"|paid|drives?|rides?|travel|own|measure)|['\u2019](?:m|re|s|ve))\b"
     r"|(?:I|we|he|she|they) (?:have|has|had) (?!to\b)"
     r"|(?:my|our|his|her|their)\b[^?]{0,40}? (?:is|are|was|were|has|have|weighs?|measures?)\b)"
     r"(?![^?]*\?\s*\Z)",
@@ -217,8 +218,36 @@ def with_derivations(example: Example, derived: Iterable[Derivation]) -> Example
         if spans:
             last = max(spans, key=lambda span: span.start)  # a passage may stand in several parts
             passage = example.prompt[last.start : last.end]
-            example = rewritten(example, last, f"{passage} {derivation.words} = {derivation.value.text}.")
+            statement = f"{_said_with(derivation, passage)}{derivation.words} = {derivation.value.text}."
+            example = rewritten(example, last, f"{passage} {statement}")
     return example
+
+
+def own_case(response: str, sentence: tuple[int, int], question: str, index: Index) -> Iterator[Derivation]:
+    """Yield the values of a sentence (its characters) that are of the asker's own case, and that no passage
+    has: "your seven days" where the question says "I have 7 days left"."""
+    cases = [each for each in find_values(question) if each.kind in KINDS and _is_case(question, each)]
+    values = find_values(response[slice(*sentence)]) if cases else ()
+    for value, case in itertools.product(values, cases):
+        in_passages = any(agree(value, each) for place in index.places for each in place.values)
+        if agree(value, case) and not value.precision.bound and not in_passages:
+            likeness = index.similarities(content_words(response[slice(*sentence)]))
+            place = max(range(len(likeness)), key=likeness.__getitem__, default=None)
+            if place is not None:
+                words = f"The asker says: {_sentence(question, case)[1].rstrip('.?! ')}"
+                yield Derivation(value.shifted(sentence[0]), words, index.places[place].passage)
+
+
+_OPERATION = re.compile(r" [\u00d7/+-] |, ")
+
+
+def _said_with(derivation: Derivation, passage: str) -> str:
+    """Return the sentence of a passage that has an operand, to be said once more with what follows from it: a
+    place is compared with a response by its words."""
+    operands = _OPERATION.split(derivation.words)
+    sentences = (passage[start:end] for start, end in sentences_in(passage))
+    sentence = next((each for each in sentences if any(operand in each for operand in operands)), "")
+    return sentence and f"{sentence.rstrip('.!?')}: "
 
 
 def rewritten(example: Example, span: Span, text: str) -> Example:

@@ -185,3 +185,51 @@ def test_what_only_a_passage_has_each_day_or_beside_it(
     passage = "Drivers pay 9 euros a day. A suitcase costs 34 euros, and 55 euros at the counter."
     found = derivations(response, (0, len(response)), question, Index([passage]))
     assert [one.words for one in found] == ([] if words is None else [words])
+
+
+TRIP = "The trip costs £285 per child; of two children each pays 10% less. The deposit is £60 per child."
+CARTRIDGES = "Aquapure cartridge, pack of 3. Price per pack: €18.90."
+BRIDGES = (
+    "The Hesk Bridge is 1,140 metres long.",
+    "The Tarn Bridge crosses the fjord further north. At 860 metres it is the shorter one.",
+)
+VIADUCT = "The arches were destroyed by a flood in 1911 and rebuilt in concrete the following year."
+BRIDGE = "After the flood of 1926 the bridge was closed, and it was taken down two years later."
+PAINTER = "Ilse Marenka (4 June 1887 - 19 January 1961) was a painter. She moved to Averill in 1911."
+CLUB = "Members may resign at the end of the calendar year."
+
+
+@pytest.mark.parametrize(
+    ("passages", "response", "words"),
+    [
+        ((TRIP,), "For the twins that is £120 in deposits.", ["£60 \u00d7 2"]),
+        (
+            (TRIP,),
+            "A tenth off makes £256.50 for each of the twins, or £513.",
+            ["£285 - 10%", "£256.50 \u00d7 2"],
+        ),
+        ((TRIP,), "A tenth off makes £259.50 for each of the twins.", []),
+        ((TRIP,), "It is £256.50.", []),  # nothing tells of a discount
+        ((CARTRIDGES,), "A pack works out at €6.30 apiece.", ["€18.90 / 3"]),
+        ((CARTRIDGES,), "A pack works out at €9.45 apiece.", []),
+        (
+            BRIDGES,
+            "At 1,140 metres it is 280 metres longer than the Tarn Bridge.",
+            ["1,140 metres - 860 metres"],
+        ),
+        (BRIDGES, "At 1,140 metres it is 280 metres longer than the Old Bridge.", []),
+        ((VIADUCT,), "Its arches were put back in concrete in 1912.", ["1911, the following year"]),
+        ((VIADUCT,), "Its arches were put back in concrete in 1913.", []),
+        ((BRIDGE,), "The bridge was shut after the flood and demolished in 1928.", ["1926, two years later"]),
+        ((PAINTER,), "In 1911, aged 24, she moved to Averill.", ["1911 - 4 June 1887"]),
+        ((PAINTER,), "In 1911, aged 27, she moved to Averill.", []),
+        ((PAINTER,), "In 1911 she moved to 24 Averill Road.", []),
+        ((CLUB,), "You can only leave as of 31 December.", ["the end of the calendar year"]),
+        ((CLUB,), "You can only leave as of 30 November.", []),
+    ],
+)
+def test_what_passages_have_and_the_response_does_not_say(
+    passages: tuple[str, ...], response: str, words: list[str]
+) -> None:
+    found = derivations(response, (0, len(response)), "What then?", Index(passages))
+    assert [one.words for one in found] == words

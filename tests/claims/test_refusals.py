@@ -37,6 +37,11 @@ def outcome(question: str, passages: list[str], answer: str) -> str | None:
             "I could not find when the office closes.",
         ),
         (
+            "When does the office close?",
+            ["The office opens at 9 and closes at 17:30 on weekdays."],
+            "I can\u2019t tell when the office closes.",
+        ),
+        (
             "What is the warranty on the heater?",
             ["The heater weighs 4 kg. Its warranty runs for three years."],
             "There is no information about the warranty of the heater in the passages.",
@@ -198,3 +203,10 @@ def test_a_long_question_and_a_long_sentence_take_no_long(monkeypatch: pytest.Mo
     words = " ".join(f"word{chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(300))
     outcome(f"What about {words}?", [CLINIC], f"The texts do not mention {words}.")
     assert len(calls) < 1000
+
+
+@pytest.mark.parametrize("object", ["that", "this", "it"])
+def test_what_only_points_at_the_question_says_nothing(object: str) -> None:
+    answer = f"I can't find {object} in the information on the heater."
+    assert missing_words(answer, 0, len(answer)) == ()
+    assert missing_words("I can't find a timer in the information.", 0, 40) != ()

@@ -12,7 +12,7 @@ from lrp4rag import Detector, Example
 from lrp4rag.claims.derivation import derivations
 from lrp4rag.claims.index import Index
 from lrp4rag.classifiers.verdict import Assessment, Claims, Contradiction, TokenMarks, with_sentences
-from lrp4rag.classifiers.wording import in_plain_case, premise_of, with_derivations
+from lrp4rag.classifiers.wording import in_plain_case, own_case, premise_of, with_derivations
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.reader import Reader
 from lrp4rag.util.sentences import sentences_in
@@ -235,7 +235,10 @@ def test_what_follows_from_a_passage_is_said_behind_it() -> None:
     text = given.response
     derived = derivations(text, (0, len(text)), given.question, Index(passages))
     said = with_derivations(given, derived)
-    assert said.passages == ("A night costs 40 euros. 40 euros \u00d7 3 = 120 euros.", passages[1])
+    assert said.passages == (
+        "A night costs 40 euros. A night costs 40 euros: 40 euros \u00d7 3 = 120 euros.",
+        passages[1],
+    )
     for span in said.spans:
         part = said.question if span.kind == "question" else said.passages[span.index]
         assert said.prompt[span.start : span.end] == part
@@ -347,3 +350,26 @@ def test_a_stream_is_read_as_the_whole_is(tiny_reader: Reader) -> None:
     for one, other in zip(judged, whole.sentences, strict=True):
         assert one.probability == pytest.approx(other.probability, abs=1e-4)
         assert one.status == other.status
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "values"),
+    [
+        (
+            "I've worked here for seven years. What notice do I get?",
+            "With 7 years it is two months.",
+            ["7 years"],
+        ),
+        ("I've worked here for seven years. What notice do I get?", "After ten years it is two months.", []),
+        ("I am 67. Do I pay?", "At 67 you ride free.", ["67"]),
+        ("I am 67. Do I pay?", "Those of more than 60 ride free.", []),  # a bound is no case
+        ("Do I get notice after seven years?", "After seven years it is two months.", []),  # that is asked
+        ("I've worked here for five years. What notice do I get?", "After 5 years it is 2 months.", []),
+    ],
+)
+def test_values_of_the_asker_s_own_case(question: str, response: str, values: list[str]) -> None:
+    index = Index(("Notice is two months after five years of service.", "People over 65 ride free."))
+    cases = [*own_case(response, (0, len(response)), question, index)]
+    assert [each.value.text for each in cases] == values
+    assert all(response[each.value.start : each.value.end] == each.value.text for each in cases)
+    assert all(each.words == f"The asker says: {question.partition('.')[0]}" for each in cases)
