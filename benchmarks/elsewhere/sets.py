@@ -20,7 +20,7 @@ from lrp4rag.util.text import one_line, words_of
 PAIRS, HALUEVAL, WICE = "minimal_pairs", "halueval_qa", "wice"
 SUMMEDITS, BUMP = "summedits", "bump"
 NEAR, FREE = "faithful_1", "faithful_2"
-"""Kinds of faithful answers: near the passages' words (faulty twins are made of these), and paraphrases."""
+"""Kinds of faithful answers: near the passages' words, and paraphrases."""
 RIGHT, WRONG = "right", "hallucinated"
 CLAIM = "claim"
 SEVERAL = "|"

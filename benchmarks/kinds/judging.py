@@ -158,7 +158,8 @@ def has_value_of(twin: str, response: str, value: Contradiction) -> bool:
         return True
     means = [find_values(text) for text in (" ".join(expected), value.instead, value.text)]
     meant, said, contradicted = (next(iter(values), None) for values in means)
-    return bool(meant and said and agree(said, meant) and not (contradicted and agree(contradicted, meant)))
+    same = meant and said and agree(said, meant) and agree(meant, said)
+    return bool(same and not (contradicted and meant and agree(contradicted, meant)))
 
 
 def _telling(words: Sequence[str]) -> set[str]:

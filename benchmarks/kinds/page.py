@@ -385,7 +385,7 @@ def shortfalls(result: Mapping[str, Any]) -> list[str]:
     values = [line for line in faults if line["named"] is not None]
     if any(line["named"]["right"] < line["named"]["flagged"] for line in values):
         counts = (f"{line['kind']} {line['named']['right']} of {line['named']['flagged']}" for line in values)
-        gaps.append(f"a flagged fault does not always have the right value named: {', '.join(counts)}")
+        gaps.append(f"a flagged copy does not always have the right value named: {', '.join(counts)}")
     return gaps
 
 

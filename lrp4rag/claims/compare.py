@@ -364,10 +364,10 @@ class Slots:
         is_computed = self._computed(value) if not agreeing.any() else False
         features["computed"] = float(is_computed)
         shown = self._shown(value, rivals, k) if rival else None
-        fits = {
-            (comparer.evidence[number].passage, entry.start, entry.end): float(self.near[k][number])
-            for entry, number in rivals
-        }
+        fits = dict[tuple[int, int, int], float]()
+        for entry, number in rivals:
+            key = comparer.evidence[number].passage, entry.start, entry.end
+            fits[key] = max(float(self.near[k][number]), fits.get(key, 0.0))
         return self._decided(term, value, features, best_match if agreeing.any() else None, shown, fits)
 
     def _rivals(self, value: Value, agreeing: NDArray[np.bool_]) -> list[tuple[Value, int]]:
@@ -499,9 +499,17 @@ class Slots:
             text = match.text if match else entry.text
         passage = entry.passage if entry else None
         return Comparison(
-            *(term.start, term.end, value.text, value.kind, status, difference, passage, span, text),
-            features,
-            fits,
+            term.start,
+            term.end,
+            value.text,
+            value.kind,
+            status,
+            difference,
+            passage,
+            rival=span,
+            rival_text=text,
+            features=features,
+            fits=fits,
         )
 
     @cached_property

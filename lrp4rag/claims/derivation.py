@@ -1,9 +1,10 @@
 """Values of a response that follow from what it states: "12 months at 34.90 euros are 418.80 euros".
 
 `arithmetic.computed` looks for any values of the passages that may give one, so as not to name a
-contradiction. Here each operand must be written, in the response or in the question, and be known: from a
-passage, from the question, or by a derivation itself; only what is counted may stand in a passage alone
-("three months' rent, so 2,520 euros"). So little is left to chance that a sentence is believed for it.
+contradiction. Here most operands must be written, in the response or in the question, and be known: from a
+passage, from the question, or by a derivation itself ("three months' rent, so 2,520 euros" counts what is
+written). What only a passage has is an operand where its words tell so: "£285 per child", "10% less", "two
+years later". So little is left to chance that a sentence is believed for it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from datetime import date, timedelta
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
+from lrp4rag.claims.places import Place
 from lrp4rag.claims.value import Key, Kind, Value, agree, comparable
 from lrp4rag.claims.words import content_words
-from lrp4rag.claims.written import numbers_in
 
 KINDS = ("quantity", "time", "date")
 MOST_VALUES = 30
@@ -32,7 +33,7 @@ MOST_OPERANDS = 12
 """Operands that are tried, those of the sentence itself first."""
 LARGEST_COUNT = 1_000_000
 FEWEST_WORDS = 2
-"""Words that a sentence has in common with one that tells its year."""
+"""Words that a sentence has in common with a sentence, or passage, that tells its date."""
 FEWEST_DIGITS = 3
 """Significant digits of a product that is not one by chance."""
 SMALL = 10
@@ -81,25 +82,33 @@ _PERSONS = "child|person|head|adult|pupil|guest|passenger"
 _EACH = re.compile(
     rf"\s*(?:an?|per|each|every|/)\s*(night|day|week|month|year|hour|minute|{_PERSONS})\b", re.IGNORECASE
 )
-_PIECE = _words("apiece|each|per|an? piece")
+_PIECE = _words("apiece|each|an? piece")
 _PACK = re.compile(
     r"\b(?:packs?|packets?|sets?|box(?:es)?|bundles?|strips?|books?|blocks?) of \Z", re.IGNORECASE
 )
 _LATER = re.compile(
-    r"\b(?:(?:the )?(?:following|next) year|(?:a|one) year (?:later|after)|the year after"
-    r"|(?P<number>\w+) years (?:later|after)"
-    r"|(?P<before>the (?:previous year|year before)|a year (?:before|earlier)))\b",
+    r"(?<!half )(?<!than )(?<!within )(?<!over )(?<!nearly )(?<!almost )\b"
+    r"(?:(?:the )?(?:following|next) year|(?:a|one) year later"
+    r"|(?P<number>years) (?:later|earlier|before(?=\W*\Z))"
+    r"|the previous year|(?:a|one) year earlier|(?:the|a) year (?:after|before)(?=\s*[.,;)]|\Z))(?!\w)",
     re.IGNORECASE,
+)
+_INEXACT = re.compile(
+    r"\b(?:half|(?:less|more|fewer) than|within|over|under|almost|nearly|up to|about)\s*\Z", re.I
 )
 """By which a passage tells a year from the one that it named before."""
 _CLAUSE = re.compile(r"[,;:]|\band\b")
 _YEAR_S_END = re.compile(
     r"\b(?:the )?end of (?:the|each|every|a) (?:calendar |current )?year\b", re.IGNORECASE
 )
-_AGE = r"\b(?:aged|at the age of|turned|at) {0}\b|\b{0}[- ]years?[- ]old\b"
-_BORN = re.compile(r"(?:\bborn\b[^.;()]*|\()\Z", re.IGNORECASE)
-"""Before the date of somebody's birth."""
-_COMPARED = _words("dearer|cheaper|more|less|fewer|longer|shorter|extra|difference|saves?|saving")
+_AGE = r"\b(?:aged?|turned|when (?:\w+ )?(?:was|were)) {0}\b|\b{0}(?:[- ]years?)?[- ]old\b"
+_BORN = re.compile(r"(?:\bborn\b[^.,;()\d]*|\(b\. |\()\Z", re.IGNORECASE)
+_UNTIL = re.compile(r"\s*[-\u2010-\u2015]")
+"""Before the date of somebody's birth, and behind it where nothing says "born"."""
+_COUPLE = _words("both|couple|twins|two of (?:us|you)")
+_LARGER = _words("dearer|more|longer|extra|taller|higher|older|heavier|bigger|larger")
+_SMALLER = _words("cheaper|less|fewer|shorter|saves?|saving|lower|younger|lighter|smaller")
+_COMPARED = re.compile(rf"{_LARGER.pattern}|{_SMALLER.pattern}|\bdifference\b", re.IGNORECASE)
 _SHARED = _words("split|shared?|divided|equally")
 _LESS = _words("off|discount(?:ed)?|reduc\\w+|rebate|cheaper|less|minus|deduct\\w*")
 _MORE = _words("plus|surcharge|extra|additional|increas\\w+|rais\\w+|more|vat|tax(?:es)?")
@@ -114,7 +123,7 @@ _AFTER = _words(
 @dataclass(frozen=True, slots=True)
 class Derivation:
     """A `value` of a response (its characters there), `words` that give it, such as "34.90 euros × 12
-    months", and the passage (an index) that has one of its operands."""
+    months", and the passage (an index) that has one of its operands, or of which the value is said."""
 
     value: Value
     words: str
@@ -166,7 +175,17 @@ def derivations(
             if value.kind == "quantity"
         ]
     )
-    while (derivation := _next(unknown, operands, near, text, sentence, question, index)) is not None:
+    untried = list(unknown)
+    while (derivation := _next(unknown, operands, near, text, sentence, question)) is not None or untried:
+        if derivation is None:
+            value = untried.pop(0)
+            if value not in unknown:
+                continue
+            statement = text[sentence[0] :] if value.start >= sentence[0] else text
+            worked = next(_worked_out(value, operands, statement, index), None)
+            if worked is None:
+                continue
+            derivation = Derivation(value, *worked)
         value = derivation.value
         unknown.remove(value)
         operands.insert(0, _Operand(value, derivation.passage, value.start >= sentence[0]))
@@ -240,7 +259,6 @@ def _next(
     text: str,
     sentence: tuple[int, int],
     question: str,
-    index: Index,
 ) -> Derivation | None:
     distinct = _distinct(operands)
     for value in unknown:
@@ -251,8 +269,6 @@ def _next(
             passages = [operand.passage for operand in used if operand.passage is not None]
             if passages:
                 return Derivation(value, words, passages[0])
-        for words, passage in _worked_out(value, distinct, statement, question, index):
-            return Derivation(value, words, passage)
     return None
 
 
@@ -370,101 +386,157 @@ _Worked = Iterator[tuple[str, int]]
 """Words that give a value, and the passage that has what they name."""
 
 
-def _worked_out(
-    value: Value, operands: Sequence[_Operand], statement: str, question: str, index: Index
-) -> _Worked:
+def _worked_out(value: Value, operands: Sequence[_Operand], statement: str, index: Index) -> _Worked:
     """Yield what gives a value of which the response states no operand, or one only: of one passage, or of
     another thing's that the sentence names."""
     if value.kind == "date":
         yield from _told_dates(value, statement, index)
     elif value.unit.isupper() and value.precision.digits > 1:
-        yield from _prices(value, statement, question, index)
-    elif re.search(_AGE.format(re.escape(value.text)), statement, re.IGNORECASE):
-        yield from _ages(value, operands, index)
+        yield from _prices(value, statement, index)
+    elif re.search(_AGE.format(re.escape(value.text)), statement, re.IGNORECASE) and _may_be_age(value):
+        yield from _ages(value, operands, statement, index)
     if value.unit not in ("", "second", "%") and value.precision.digits > 1 and _COMPARED.search(statement):
         yield from _compared_with_named(value, operands, statement, index)
 
 
-def _prices(value: Value, statement: str, question: str, index: Index) -> _Worked:
+def _prices(value: Value, statement: str, index: Index) -> _Worked:
     """Yield prices of a piece of a pack, of two persons, and with a passage's discount or surcharge."""
     is_long = value.precision.digits >= FEWEST_DIGITS
-    persons = [number for number, words, _ in _constants(value, statement, question) if words == "2"]
-    for passage, places in itertools.groupby(index.places, lambda place: place.passage):
-        text = index.texts[passage]
+    less, more = is_long and _LESS.search(statement), is_long and _MORE.search(statement)
+    piece, couple = _PIECE.search(statement), _COUPLE.search(statement)
+    if not (less or more or piece or couple):
+        return
+    words = content_words(statement)
+    persons = {word.lower() for word in re.findall(rf"\b(?:{_PERSONS})", statement, re.IGNORECASE)}
+    for passage, group in itertools.groupby(index.places, lambda place: place.passage):
+        places, text = list(group), index.texts[passage]
         values = [each for place in places for each in place.values if each.kind == "quantity"][:MOST_NEAR]
         prices = [each for each in values if each.unit == value.unit]
-        for price in prices:
+        for price in prices if couple else ():
             rate = _EACH.match(text, price.end)
-            if rate and re.fullmatch(_PERSONS, rate[1], re.IGNORECASE):
-                yield from (
-                    (f"{price.text} \u00d7 {number}", passage)
-                    for number in persons
-                    if _is(value, price.amount * number)
-                )
-            for other in values:
-                share = price.amount * other.amount / 100
-                is_share = is_long and other.unit == "%"
-                is_pack = not other.unit and other.amount > 1 and _PACK.search(text[: other.start])
-                for sign, amount, is_meant in (
-                    ("-", price.amount - share, is_share and _LESS.search(statement)),
-                    ("+", price.amount + share, is_share and _MORE.search(statement)),
-                    ("/", price.amount / (other.amount or 1), is_pack and _PIECE.search(statement)),
-                ):
-                    if is_meant and _is(value, amount):
-                        yield f"{price.text} {sign} {other.text}", passage
+            is_meant = rate and re.fullmatch(_PERSONS, rate[1], re.I) and persons <= {rate[1].lower()}
+            if is_meant and _is(value, 2 * price.amount):
+                yield f"{price.text} \u00d7 2", passage
+        if not (less or more or piece) or not any(words & place.words for place in places):
+            continue
+        for other in values:
+            before = [price for price in prices if price.end <= other.start]
+            behind = [price for price in prices if price.start >= other.end]
+            if piece and behind and _is_pack(text, other) and _is(value, behind[0].amount / other.amount):
+                yield f"{behind[0].text} / {other.text}", passage
+            if other.unit == "%" and prices:
+                price = before[-1] if before else behind[0]
+                share, around = price.amount * other.amount / 100, text[other.end : other.end + 40]
+                if less and _LESS.search(around) and _is(value, price.amount - share):
+                    yield f"{price.text} - {other.text}", passage
+                if more and _MORE.search(around) and _is(value, price.amount + share):
+                    yield f"{price.text} + {other.text}", passage
+
+
+def _is_pack(text: str, count: Value) -> bool:
+    is_count = not count.unit and count.amount > 1
+    return is_count and _PACK.search(text[max(count.start - 20, 0) : count.start]) is not None
 
 
 def _told_dates(value: Value, statement: str, index: Index) -> _Worked:
     """Yield what tells of a date: "a flood in 1911 ... rebuilt the following year", "the end of the year"."""
+    if value.unit:
+        return
     words = content_words(statement)
-    for place in index.places:
-        if value.key[1:3] == (12, 31) and (match := _YEAR_S_END.search(place.text)):
-            yield match[0], place.passage
-        years = [each for each in place.values if each.kind == "date" and isinstance(each.key[0], int)]
+    last: int | None = None  # the year that was named last
+    for number, place in enumerate(index.places):
+        if not number or index.places[number - 1].passage != place.passage:
+            last = None
+        end = _YEAR_S_END.search(place.text) if value.key[:3] == (None, 12, 31) else None
+        if end and len(words & content_words(index.texts[place.passage])) >= FEWEST_WORDS:
+            yield end[0], place.passage
+        years = [(each.end, each.key[0]) for each in place.values if each.kind == "date"]
+        named = [(end, year) for end, year in years if isinstance(year, int)]
         for match in _LATER.finditer(place.text):
-            named = [each for each in years if each.end <= place.start + match.start()]
-            number = 1.0 if not match["number"] else next(iter(numbers_in(match["number"])), 0.0)
-            number = -number if match["before"] else number
-            before, after = (
-                _CLAUSE.split(text) for text in (place.text[: match.start()], place.text[match.end() :])
-            )
-            is_meant = words & content_words(f"{before[-1]} {after[0]}")
-            if not named or not (is_meant or len(words & content_words(place.text)) >= FEWEST_WORDS):
-                continue
-            if number and value.key[:3] == (int(named[-1].key[0] or 0) + int(number), None, None):
-                yield f"{named[-1].text}, {match[0]}", place.passage
+            start = place.start + match.start()
+            year = next((year for end, year in reversed(named) if end <= start), last)
+            told, by = _told(match, place)
+            clause = f"{_CLAUSE.split(place.text[max(match.start() - 200, 0) : match.start()])[-1]} "
+            clause += _CLAUSE.split(place.text[match.end() : match.end() + 200])[0]
+            is_about = len(words & place.words) >= FEWEST_WORDS or words & content_words(clause)
+            if year is not None and by and is_about and value.key[:3] == (year + by, None, None):
+                yield f"{year}, {told}", place.passage
+        last = named[-1][1] if named else last
 
 
-def _ages(value: Value, operands: Sequence[_Operand], index: Index) -> _Worked:
-    """Yield the dates of a birth from which an age follows in a stated year."""
+def _told(match: re.Match[str], place: Place) -> tuple[str, float]:
+    """Return the words by which a place tells a year, and by how many years it is later; 0 for unknown."""
+    way = -1 if re.search("previous|before|earlier", match[0], re.IGNORECASE) else 1
+    if not match["number"]:
+        return match[0], way
+    start = place.start + match.start()
+    for value in place.values:
+        is_exact = not _INEXACT.search(place.text[: value.start - place.start])
+        if value.start < start < value.end and value.unit == "second" and is_exact:
+            return f"{value.text}{match[0][len('years') :]}", way * value.amount / value.precision.factor
+    return "", 0
+
+
+def _may_be_age(value: Value) -> bool:
+    """Say whether a quantity is a plain number, or one of years."""
+    return not value.unit or (value.unit == "second" and value.precision.factor > 12 * _CALENDAR)
+
+
+def _ages(value: Value, operands: Sequence[_Operand], statement: str, index: Index) -> _Worked:
+    """Yield the dates of a birth from which an age follows in a stated year, unless somebody is named whom
+    its passage does not know, or it tells of several births."""
     stated = [operand.value for operand in _of_kind("date", operands) if operand.is_stated]
-    for place in index.places:
-        for birth in (each for each in place.values if each.kind == "date"):
-            if not _BORN.search(place.text[: birth.start - place.start]):
-                continue
-            for moment in stated:
-                year, born = moment.key[0], birth.key[0]
-                if isinstance(year, int) and isinstance(born, int):
-                    age = value.amount / value.precision.factor
-                    if age in (year - born, year - born - 1):
-                        yield f"{moment.text} - {birth.text}", place.passage
+    names = [each.text for each in find_values(statement) if each.kind == "name" and " " in each.text]
+    births = [
+        (birth, place.passage)
+        for place in index.places
+        for birth in place.values
+        if birth.kind == "date" and isinstance(birth.key[0], int) and _is_birth(birth, place)
+    ]
+    age = value.amount / value.precision.factor
+    for birth, passage in births:
+        is_only = sum(where == passage for _, where in births) == 1
+        if not is_only or not all(name in index.texts[passage] for name in names):
+            continue
+        for moment in stated:
+            year, day, birthday = moment.key[0], _day_of_year(moment), _day_of_year(birth)
+            if isinstance(year, int):
+                full = year - int(birth.key[0] or 0)
+                ages = (full - (day < birthday),) if day and birthday else (full, full - 1)
+                if age in ages:
+                    yield f"{moment.text} - {birth.text}", passage
+
+
+def _day_of_year(moment: Value) -> tuple[int, int] | None:
+    """Return the month and the day of a date; None where it has not both."""
+    month, day = moment.key[1:3]
+    return (month, day) if isinstance(month, int) and isinstance(day, int) else None
+
+
+def _is_birth(birth: Value, place: Place) -> bool:
+    born = _BORN.search(place.text[: birth.start - place.start])
+    is_range = _UNTIL.match(place.text[birth.end - place.start :])
+    return born is not None and (born[0] != "(" or is_range is not None)
 
 
 def _compared_with_named(value: Value, operands: Sequence[_Operand], statement: str, index: Index) -> _Worked:
     """Yield differences between a stated value and that of another passage's thing, which the sentence
     names."""
-    named = {
-        place.passage
-        for place in index.places
-        for name in place.values
-        if name.kind == "name" and name.text in statement
-    }
-    for stated in (term for term in _terms(value, operands) if term.is_stated):
-        for place in index.places:
-            for rival in place.values if place.passage in named - {stated.passage} else ():
-                if comparable(value, rival) and _is(value, abs(rival.amount - stated.value.amount)):
-                    larger, smaller = sorted((stated.value, rival), key=lambda each: -each.amount)
-                    yield f"{larger.text} - {smaller.text}", place.passage
+    named = {name.text for name in find_values(statement) if name.kind == "name"}
+    larger, smaller = _LARGER.search(statement), _SMALLER.search(statement)
+    for stated in (term for term in _terms(value, operands) if term.is_stated and term.passage is not None):
+        own = index.texts[stated.passage or 0]
+        for before, place in itertools.pairwise([None, *index.places]):
+            around = [each for each in (before, place) if each and place and each.passage == place.passage]
+            names = {each.text for one in around for each in one.values if each.kind == "name"}
+            if place is None or not any(name not in own for name in names & named):
+                continue
+            for rival in place.values:
+                by = stated.value.amount - rival.amount if comparable(value, rival) else 0.0
+                is_meant = (by > 0 or not larger or smaller) and (by < 0 or not smaller or larger)
+                if by and is_meant and _is(value, abs(by)):
+                    pair = sorted((stated.value, rival), key=lambda each: -each.amount)
+                    yield " - ".join(each.text for each in pair), place.passage
 
 
 def _counts(value: Value, operands: Sequence[_Operand]) -> Iterator[_Count]:

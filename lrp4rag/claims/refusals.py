@@ -53,7 +53,7 @@ _AFTER = re.compile(
     rf"|\b(?:{_TEXTS}|{_OTHERS})\b[^.;:!?\n]{{0,120}}?\bbut not"
     r"(?= (?:whether|how|what|when|where|who|why|which)\b)"
     r"|\b(?:I|we) (?:(?:can|could|do)(?:not| not|n['\u2019]t)|can['\u2019]t) (?:find|tell|see|say|answer)\b"
-    r"(?! (?:that|this|it|these|those)\b)"
+    r"(?! (?:that|this|it|these|those)(?: anywhere)?(?: (?:in|from)\b|\s*[.,;:!?]|\s*$))"
     rf"|\bno {_NEWS}\b(?= (?:on|about|of|as to|regarding|for|whether)\b)"
     rf"|\bnothing\b(?= (?:about|as to|regarding)\b|[^.;]{{0,20}}\b(?:said|mentioned|stated)\b)",
     re.IGNORECASE,

@@ -408,7 +408,7 @@ def _counterparts(kind: DifferenceKind, sentence: Compared) -> Iterator[tuple[Sp
             yield span, condition.passage, (condition.start, condition.end), ""
     elif kind == "said of another":
         home, names = sentence.home, ("subject: home of subject behind", "subject: subject at home")
-        # A clause of its own subject may say as much.
+        # A clause of its own subject may say as much; where that is best, the question asked for another.
         if home is not None and home.subject and any(sentence.features[name] > 0 for name in names):
             yield span, home.passage, (home.start, home.end), home.subject[0].text
     elif sentence.answered is not None:

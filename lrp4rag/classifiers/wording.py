@@ -4,12 +4,12 @@ A response in capitals is read in plain case, a question without its premise, pa
 them. A reader finds likely what it has just read, in a question too: "Items may be returned within 30 days,
 right?" supports "30 days" as a passage would. So a sentence that repeats what only the question supposes is
 also read after the question as the passages would have it. And a reader finds unlikely what a response
-computes, so a suspect sentence whose values follow from others is also read after passages that say so.
+computes, so a suspect sentence whose values follow from others, or are of the asker's own case, is also read
+after passages that say so.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +40,8 @@ MOST = 0.6
 """The share of them that is not as texts write them."""
 
 KINDS = ("quantity", "date", "time", "name")
+_OPERATION = re.compile(r" [\u00d7/+-] |, ")
+"""Between the operands of a derivation."""
 _YES = re.compile(
     r"\W*(?:yes|yeah|correct|right|indeed|exactly|that is (?:right|correct)|that's (?:right|correct))\b", re.I
 )
@@ -56,6 +58,8 @@ _CASE = re.compile(
     re.IGNORECASE,
 )
 """Before a value of the asker's case: "a child of", "if I take"."""
+_OF_ASKER = re.compile(r"\b(?:you|your|yours|he|she|they|his|her|their|him|them)\b", re.IGNORECASE)
+"""In a sentence that speaks of the asker's case, and of no rule ("The grace period is 7 days.")."""
 _CASE_AFTER = re.compile(r"[ -](?:ago|olds?|year-olds?)\b", re.IGNORECASE)
 _STATED = re.compile(
     r"\W*(?:(?:I|we|he|she|they)(?: (?:am|are|is|was|were|weighs?|earns?|works?|lives?|bought|ordered|booked"
@@ -226,28 +230,34 @@ def with_derivations(example: Example, derived: Iterable[Derivation]) -> Example
 def own_case(response: str, sentence: tuple[int, int], question: str, index: Index) -> Iterator[Derivation]:
     """Yield the values of a sentence (its characters) that are of the asker's own case, and that no passage
     has: "your seven days" where the question says "I have 7 days left"."""
-    cases = [each for each in find_values(question) if each.kind in KINDS and _is_case(question, each)]
-    values = find_values(response[slice(*sentence)]) if cases else ()
-    for value, case in itertools.product(values, cases):
-        in_passages = any(agree(value, each) for place in index.places for each in place.values)
-        if agree(value, case) and not value.precision.bound and not in_passages:
-            likeness = index.similarities(content_words(response[slice(*sentence)]))
+    cases = [each for each in find_values(question) if each.kind != "name" and _is_case(question, each)]
+    text = response[slice(*sentence)]
+    for value in find_values(text) if cases and _OF_ASKER.search(text) else ():
+        case = next((each for each in cases if each.kind in KINDS and agree(value, each)), None)
+        if case is None or value.precision.bound:
+            continue
+        if not any(agree(value, each) for place in index.places for each in place.values):
+            likeness = index.similarities(content_words(text))
             place = max(range(len(likeness)), key=likeness.__getitem__, default=None)
             if place is not None:
                 words = f"The asker says: {_sentence(question, case)[1].rstrip('.?! ')}"
                 yield Derivation(value.shifted(sentence[0]), words, index.places[place].passage)
 
 
-_OPERATION = re.compile(r" [\u00d7/+-] |, ")
-
-
 def _said_with(derivation: Derivation, passage: str) -> str:
-    """Return the sentence of a passage that has an operand, to be said once more with what follows from it: a
-    place is compared with a response by its words."""
-    operands = _OPERATION.split(derivation.words)
+    """Return the sentence of a passage that has most of the operands, to be said once more with what follows
+    from it: a place is compared with a response by its words."""
+    operands = [
+        re.compile(rf"(?<![\w.,]){re.escape(operand)}(?!\w)")
+        for operand in _OPERATION.split(derivation.words)
+    ]
+
+    def had(sentence: str) -> int:
+        return sum(len(match[0]) for operand in operands if (match := operand.search(sentence)))
+
     sentences = (passage[start:end] for start, end in sentences_in(passage))
-    sentence = next((each for each in sentences if any(operand in each for operand in operands)), "")
-    return sentence and f"{sentence.rstrip('.!?')}: "
+    sentence = max(sentences, key=had, default="")
+    return f"{sentence.rstrip('.!?')}: " if had(sentence) else ""
 
 
 def rewritten(example: Example, span: Span, text: str) -> Example:

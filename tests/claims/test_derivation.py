@@ -195,37 +195,59 @@ BRIDGES = (
 )
 VIADUCT = "The arches were destroyed by a flood in 1911 and rebuilt in concrete the following year."
 BRIDGE = "After the flood of 1926 the bridge was closed, and it was taken down two years later."
+MILL = "The mill was closed in 1926, two years after the flood, and burnt down twenty-one years later."
 PAINTER = "Ilse Marenka (4 June 1887 - 19 January 1961) was a painter. She moved to Averill in 1911."
-CLUB = "Members may resign at the end of the calendar year."
+PICTURE = "Her best-known picture, The Salt Carriers (1887), hangs in Averill, where she moved in 1911."
+BROTHERS = "Ilse Marenka (1887 - 1961) and her brother Jan Marenka (1895 - 1970) moved in 1911."
+BORN = "She was born in Bergen on 4 June 1887, moved to Averill in 1911 and died in 1961."
+STUDENTS = "A room costs £125, and breakfast £20. Members get 10% off."
+PACKS = "Pack of 3: €18.90. Pack of 6: €30.00. The kettle costs €45."
+SEATS = "£80 per adult and £60 per child."
+LATER = "It burned in March 1911 and was closed half a year later; less than two years later it was sold."
+SEASON = "The arches were destroyed in 1911. The following year they were rebuilt."
+CLUB = "Members may resign at the end of the calendar year. Notice must reach the secretary in writing."
 
 
 @pytest.mark.parametrize(
     ("passages", "response", "words"),
     [
         ((TRIP,), "For the twins that is £120 in deposits.", ["£60 \u00d7 2"]),
-        (
-            (TRIP,),
-            "A tenth off makes £256.50 for each of the twins, or £513.",
-            ["£285 - 10%", "£256.50 \u00d7 2"],
-        ),
-        ((TRIP,), "A tenth off makes £259.50 for each of the twins.", []),
-        ((TRIP,), "It is £256.50.", []),  # nothing tells of a discount
+        ((TRIP,), "A deposit is £120.", []),
+        ((TRIP,), "If you return it, the deposit is £120.", []),
+        ((TRIP,), "A tenth off the trip is £256.50, £513 for both.", ["£285 - 10%", "£256.50 \u00d7 2"]),
+        ((TRIP,), "A tenth off the trip is £259.50.", []),
+        ((TRIP,), "The trip is £256.50.", []),  # nothing tells of a discount
+        ((TRIP,), "A tenth off a laptop is £256.50.", []),  # that is another matter
         ((CARTRIDGES,), "A pack works out at €6.30 apiece.", ["€18.90 / 3"]),
         ((CARTRIDGES,), "A pack works out at €9.45 apiece.", []),
         (
             BRIDGES,
-            "At 1,140 metres it is 280 metres longer than the Tarn Bridge.",
+            "It is 1,140 metres, 280 metres longer than the Tarn Bridge.",
             ["1,140 metres - 860 metres"],
         ),
-        (BRIDGES, "At 1,140 metres it is 280 metres longer than the Old Bridge.", []),
+        (BRIDGES, "It is 1,140 metres, 280 metres longer than the Old Bridge.", []),
+        (BRIDGES, "The Hesk Bridge is 1,140 metres, 280 metres longer than others.", []),
         ((VIADUCT,), "Its arches were put back in concrete in 1912.", ["1911, the following year"]),
         ((VIADUCT,), "Its arches were put back in concrete in 1913.", []),
+        ((VIADUCT,), "Its concrete is of the 1910s.", []),
         ((BRIDGE,), "The bridge was shut after the flood and demolished in 1928.", ["1926, two years later"]),
+        ((MILL,), "The mill burnt down in 1947.", ["1926, twenty-one years later"]),
+        ((MILL,), "The mill burnt down in 1927.", []),
+        ((MILL,), "The mill was closed in 1928.", []),
         ((PAINTER,), "In 1911, aged 24, she moved to Averill.", ["1911 - 4 June 1887"]),
         ((PAINTER,), "In 1911, aged 27, she moved to Averill.", []),
         ((PAINTER,), "In 1911 she moved to 24 Averill Road.", []),
-        ((CLUB,), "You can only leave as of 31 December.", ["the end of the calendar year"]),
-        ((CLUB,), "You can only leave as of 30 November.", []),
+        ((PAINTER,), "In 1911, aged 24 months, she moved to Averill.", []),
+        ((PAINTER,), "In 1911 Karl Brandt, aged 24, moved to Averill.", []),
+        ((PICTURE,), "In 1911, aged 24, she moved to Averill.", []),
+        (
+            (CLUB,),
+            "You leave as of 31 December, in writing to the secretary.",
+            ["the end of the calendar year"],
+        ),
+        ((CLUB,), "You leave as of 30 November, in writing to the secretary.", []),
+        ((CLUB,), "You leave as of 31 December 2019, in writing to the secretary.", []),
+        ((CLUB,), "The sale ends on 31 December.", []),
     ],
 )
 def test_what_passages_have_and_the_response_does_not_say(

@@ -178,14 +178,17 @@ def _worded(
 
 
 def _closest(sources: tuple[Source, ...], verdict: Verdict | None) -> tuple[int, ...]:
-    """Return the passages that contradict most, and on which most sentences rest (where no relevance was
-    attributed, to which they are nearest), then those with the highest scores, then by their order; none
+    """Return the passages that contradict most, then those on which most sentences rest (where no relevance
+    was attributed, to which they are nearest), then those with the highest scores, then by their order; none
     without text."""
+    contradicting = [] if verdict is None else [each.passage for each in verdict.contradictions]
     resting = [] if verdict is None else [*map(_resting_on, verdict.sentences)]
-    resting += [] if verdict is None else [each.passage for each in verdict.contradictions]
-    candidates = [k for k, source in enumerate(sources) if source.text.strip()]
-    order = sorted(candidates, key=lambda k: (-resting.count(k), -(sources[k].score or 0.0), k))
-    return tuple(order[:MOST_SOURCES])
+
+    def closeness(k: int) -> tuple[float, ...]:
+        return contradicting.count(k), resting.count(k), sources[k].score or 0.0, -k
+
+    candidates = (k for k, source in enumerate(sources) if source.text.strip())
+    return tuple(sorted(candidates, key=closeness, reverse=True)[:MOST_SOURCES])
 
 
 def _resting_on(sentence: Sentence) -> int | None:

@@ -176,7 +176,7 @@ def test_texts_are_the_policy_s() -> None:
     [
         (None, (None, None), (2, 3, 0)),  # no relevance was attributed: the nearest two, then the first
         (None, (3, 3), (3, 0, 1)),
-        ("16 weeks", (None, 3), (0, 2, 3)),  # passage 1 contradicts
+        ("16 weeks", (3, 3), (0, 3, 1)),  # passage 1 contradicts
     ],
 )
 def test_the_sources_named_are_those_that_the_answer_was_compared_with(
