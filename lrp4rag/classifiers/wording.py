@@ -245,19 +245,19 @@ def own_case(response: str, sentence: tuple[int, int], question: str, index: Ind
 
 
 def _said_with(derivation: Derivation, passage: str) -> str:
-    """Return the sentence of a passage that has most of the operands, to be said once more with what follows
-    from it: a place is compared with a response by its words."""
+    """Return the sentence of a passage that has the first operand, and most others, to be said once more with
+    what follows from it: a place is compared with a response by its words."""
     operands = [
         re.compile(rf"(?<![\w.,]){re.escape(operand)}(?!\w)")
         for operand in _OPERATION.split(derivation.words)
     ]
 
-    def had(sentence: str) -> int:
-        return sum(len(match[0]) for operand in operands if (match := operand.search(sentence)))
+    def had(sentence: str) -> list[bool]:
+        return [operand.search(sentence) is not None for operand in operands]
 
     sentences = (passage[start:end] for start, end in sentences_in(passage))
     sentence = max(sentences, key=had, default="")
-    return f"{sentence.rstrip('.!?')}: " if had(sentence) else ""
+    return f"{sentence.rstrip('.!?')}: " if any(had(sentence)) else ""
 
 
 def rewritten(example: Example, span: Span, text: str) -> Example:
