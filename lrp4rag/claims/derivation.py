@@ -43,13 +43,11 @@ EXACT, ROUNDED = 1e-4, 0.01
 _MINUTES, _DAY, _LARGEST = 60.0, 86400.0, 1e6
 _CALENDAR = 28 * _DAY
 """The shortest unit of the calendar whose length varies: a month."""
+_TWO = "both|couple|twins|two of (?:us|you)"
 _CONSTANTS = (
     (r"years?|yearly|annual(?:ly)?|per annum", ((12, "12 months"), (52, "52 weeks"), (365, "365 days"))),
     (r"weeks?|weekly", ((7, "7 days"),)),
-    (
-        r"double|twice|both|return|round trip|there and back|each way|couple|twins|two of (?:us|you)",
-        ((2, "2"),),
-    ),
+    (rf"double|twice|return|round trip|there and back|each way|{_TWO}", ((2, "2"),)),
     (r"half|halves|halved", ((0.5, "0.5"),)),
 )
 """Numbers that words stand for."""
@@ -93,10 +91,11 @@ _LATER = re.compile(
     r"|the previous year|(?:a|one) year earlier|(?:the|a) year (?:after|before)(?=\s*[.,;)]|\Z))(?!\w)",
     re.IGNORECASE,
 )
+"""By which a passage tells a year from the one that it named before."""
 _INEXACT = re.compile(
     r"\b(?:half|(?:less|more|fewer) than|within|over|under|almost|nearly|up to|about)\s*\Z", re.I
 )
-"""By which a passage tells a year from the one that it named before."""
+"""Before a number of years that is none."""
 _CLAUSE = re.compile(r"[,;:]|\band\b")
 _YEAR_S_END = re.compile(
     r"\b(?:the )?end of (?:the|each|every|a) (?:calendar |current )?year\b", re.IGNORECASE
@@ -105,7 +104,7 @@ _AGE = r"\b(?:aged?|turned|when (?:\w+ )?(?:was|were)) {0}\b|\b{0}(?:[- ]years?)
 _BORN = re.compile(r"(?:\bborn\b[^.,;()\d]*|\(b\. |\()\Z", re.IGNORECASE)
 _UNTIL = re.compile(r"\s*[-\u2010-\u2015]")
 """Before the date of somebody's birth, and behind it where nothing says "born"."""
-_COUPLE = _words("both|couple|twins|two of (?:us|you)")
+_COUPLE = _words(_TWO)
 _LARGER = _words("dearer|more|longer|extra|taller|higher|older|heavier|bigger|larger")
 _SMALLER = _words("cheaper|less|fewer|shorter|saves?|saving|lower|younger|lighter|smaller")
 _COMPARED = re.compile(rf"{_LARGER.pattern}|{_SMALLER.pattern}|\bdifference\b", re.IGNORECASE)
@@ -176,21 +175,30 @@ def derivations(
         ]
     )
     untried = list(unknown)
-    while (derivation := _next(unknown, operands, near, text, sentence, question)) is not None or untried:
-        if derivation is None:
+
+    def next_worked_out() -> Derivation | None:
+        while untried:
             value = untried.pop(0)
-            if value not in unknown:
-                continue
-            statement = text[sentence[0] :] if value.start >= sentence[0] else text
-            worked = next(_worked_out(value, operands, statement, index), None)
-            if worked is None:
-                continue
-            derivation = Derivation(value, *worked)
+            if value in unknown:
+                statement = _statement(value, text, sentence)
+                for words, passage in _worked_out(value, operands, statement, index):
+                    return Derivation(value, words, passage)
+        return None
+
+    def next_derivation() -> Derivation | None:
+        return _next(unknown, operands, near, text, sentence, question) or next_worked_out()
+
+    while (derivation := next_derivation()) is not None:
         value = derivation.value
         unknown.remove(value)
         operands.insert(0, _Operand(value, derivation.passage, value.start >= sentence[0]))
         derived.append(derivation)
     return tuple(derivation for derivation in derived if sentence[0] <= derivation.value.start)
+
+
+def _statement(value: Value, text: str, sentence: tuple[int, int]) -> str:
+    """Return what a value is read with: its sentence, of an earlier value all of the text."""
+    return text[sentence[0] :] if value.start >= sentence[0] else text
 
 
 def _rate(text: str, value: Value) -> str:
@@ -262,7 +270,7 @@ def _next(
 ) -> Derivation | None:
     distinct = _distinct(operands)
     for value in unknown:
-        statement = text[sentence[0] :] if value.start >= sentence[0] else text
+        statement = _statement(value, text, sentence)
         if value.kind == "quantity" and not value.unit and value.amount < SMALL:
             continue
         for words, used in _ways(value, distinct, near, statement, question):
@@ -378,8 +386,11 @@ def _compared(
     for stated in (term for term in _terms(value, operands) if term.passage is not None):
         for rival in (term for term in _terms(value, near) if term.passage == stated.passage):
             if _is(value, abs(rival.value.amount - stated.value.amount)):
-                larger, smaller = sorted((stated, rival), key=lambda term: -term.value.amount)
-                yield f"{larger.value.text} - {smaller.value.text}", (stated, rival)
+                yield _difference(stated.value, rival.value), (stated, rival)
+
+
+def _difference(*values: Value) -> str:
+    return " - ".join(value.text for value in sorted(values, key=lambda value: -value.amount))
 
 
 _Worked = Iterator[tuple[str, int]]
@@ -413,8 +424,8 @@ def _prices(value: Value, statement: str, index: Index) -> _Worked:
         values = [each for place in places for each in place.values if each.kind == "quantity"][:MOST_NEAR]
         prices = [each for each in values if each.unit == value.unit]
         for price in prices if couple else ():
-            rate = _EACH.match(text, price.end)
-            is_meant = rate and re.fullmatch(_PERSONS, rate[1], re.I) and persons <= {rate[1].lower()}
+            rate = _rate(text, price)
+            is_meant = rate in _PERSONS.split("|") and persons <= {rate}
             if is_meant and _is(value, 2 * price.amount):
                 yield f"{price.text} \u00d7 2", passage
         if not (less or more or piece) or not any(words & place.words for place in places):
@@ -526,17 +537,20 @@ def _compared_with_named(value: Value, operands: Sequence[_Operand], statement: 
     larger, smaller = _LARGER.search(statement), _SMALLER.search(statement)
     for stated in (term for term in _terms(value, operands) if term.is_stated and term.passage is not None):
         own = index.texts[stated.passage or 0]
-        for before, place in itertools.pairwise([None, *index.places]):
-            around = [each for each in (before, place) if each and place and each.passage == place.passage]
-            names = {each.text for one in around for each in one.values if each.kind == "name"}
-            if place is None or not any(name not in own for name in names & named):
+        for number, place in enumerate(index.places):
+            around = (
+                each
+                for each in index.places[max(number - 1, 0) : number + 1]
+                if each.passage == place.passage
+            )
+            names = {value.text for each in around for value in each.values if value.kind == "name"}
+            if not any(name not in own for name in names & named):
                 continue
             for rival in place.values:
                 by = stated.value.amount - rival.amount if comparable(value, rival) else 0.0
                 is_meant = (by > 0 or not larger or smaller) and (by < 0 or not smaller or larger)
                 if by and is_meant and _is(value, abs(by)):
-                    pair = sorted((stated.value, rival), key=lambda each: -each.amount)
-                    yield " - ".join(each.text for each in pair), place.passage
+                    yield _difference(stated.value, rival), place.passage
 
 
 def _counts(value: Value, operands: Sequence[_Operand]) -> Iterator[_Count]:

@@ -230,16 +230,15 @@ def with_derivations(example: Example, derived: Iterable[Derivation]) -> Example
 def own_case(response: str, sentence: tuple[int, int], question: str, index: Index) -> Iterator[Derivation]:
     """Yield the values of a sentence (its characters) that are of the asker's own case, and that no passage
     has: "your seven days" where the question says "I have 7 days left"."""
-    cases = [each for each in find_values(question) if each.kind != "name" and _is_case(question, each)]
+    values = (each for each in find_values(question) if each.kind in KINDS and each.kind != "name")
+    cases = [value for value in values if _is_case(question, value)]
     text = response[slice(*sentence)]
     for value in find_values(text) if cases and _OF_ASKER.search(text) else ():
-        case = next((each for each in cases if each.kind in KINDS and agree(value, each)), None)
+        case = next((each for each in cases if agree(value, each)), None)
         if case is None or value.precision.bound:
             continue
         if not any(agree(value, each) for place in index.places for each in place.values):
-            likeness = index.similarities(content_words(text))
-            place = max(range(len(likeness)), key=likeness.__getitem__, default=None)
-            if place is not None:
+            for place, _ in index.closest(content_words(text))[:1]:
                 words = f"The asker says: {_sentence(question, case)[1].rstrip('.?! ')}"
                 yield Derivation(value.shifted(sentence[0]), words, index.places[place].passage)
 
