@@ -754,6 +754,8 @@ class Prompt:
         tokens, passages = self.detector.most_read
         window = self.detector.reader.window
         room = math.inf if window is None else window - max(self._tokens_in(response), 1)
+        if room < 1:  # of no prompt; encoding says so
+            return self._full
         most = min(tokens if window is None else min(tokens, window), room / NEEDED)
         excerpt = self._long.excerpt(response, tokens=EXCERPT * most, passages=passages, most=NEEDED * most)
         return View(self.detector.reader, excerpt.example, self._truncation, excerpt)

@@ -24,6 +24,7 @@ from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prev
 from lrp4rag.features import replay
 from lrp4rag.judge import ExplainedVerdict
 from lrp4rag.reader import Reader
+from lrp4rag.reader.encoding import WindowError
 from lrp4rag.report.html import html_page
 from lrp4rag.report.record import record
 from lrp4rag.report.words import reasons_of
@@ -660,3 +661,11 @@ def test_an_excerpt_leaves_room_for_the_response(plain: Detector) -> None:
     verdict = plain.judge(QUESTION, [*LONG, *PASSAGES], RESPONSE * 2)
     assert len(LONG) in verdict.read
     assert len(verdict.encoded.prompt_ids) + len(verdict.encoded.response_ids) <= plain.reader.window
+
+
+def test_a_response_that_no_prompt_leaves_room_for_is_refused_before_it_is_compared(
+    plain: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "LongPrompt", lambda *_: pytest.fail("its sentences were looked at"))
+    with pytest.raises(WindowError, match="exceed the reader's window"):
+        plain.judge(QUESTION, PASSAGES, "It is red. " * plain.reader.window)

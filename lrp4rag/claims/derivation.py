@@ -25,6 +25,8 @@ from lrp4rag.claims.words import content_words
 KINDS = ("quantity", "time", "date")
 MOST_VALUES = 30
 """Values of a text that are looked at, the last ones: a result stands behind its operands."""
+LOOKED_BACK = 2_000
+"""Characters before a sentence in which they are looked for."""
 MOST_NEAR = 100
 """Values of a passage that are looked at, the first ones."""
 MOST_TERMS = 5
@@ -149,7 +151,8 @@ def derivations(
 ) -> tuple[Derivation, ...]:
     """Derive the values of a sentence (its characters) that no passage has from other values of the response
     up to its end, and of the question."""
-    text = response[: sentence[1]]
+    first, text = _up_to(response, sentence)
+    sentence = sentence[0] - first, sentence[1] - first
     question_values = _values(question)
     operands, unknown = list[_Operand](), list[Value]()
     for value in _values(text):
@@ -193,7 +196,18 @@ def derivations(
         unknown.remove(value)
         operands.insert(0, _Operand(value, derivation.passage, value.start >= sentence[0]))
         derived.append(derivation)
-    return tuple(derivation for derivation in derived if sentence[0] <= derivation.value.start)
+    return tuple(
+        replace(derivation, value=derivation.value.shifted(first))
+        for derivation in derived
+        if sentence[0] <= derivation.value.start
+    )
+
+
+def _up_to(response: str, sentence: tuple[int, int]) -> tuple[int, str]:
+    """Return the text that ends with a sentence, and the character at which it begins."""
+    far = sentence[0] - LOOKED_BACK
+    first = min(sentence[0], response.find(" ", far) + 1) if far > 0 else 0
+    return first, response[first : sentence[1]]
 
 
 def _statement(value: Value, text: str, sentence: tuple[int, int]) -> str:
@@ -210,7 +224,8 @@ def _rate(text: str, value: Value) -> str:
 def restatements(response: str, sentence: tuple[int, int], index: Index) -> Iterator[Derivation]:
     """Yield the values of a sentence (its characters) that passages have in other units or words only: "21
     days" of "three weeks", "midday" of "noon"."""
-    for value in _values(response[: sentence[1]]):
+    first, text = _up_to(response, sentence)
+    for value in (value.shifted(first) for value in _values(text)):
         if value.start >= sentence[0]:
             matches = [
                 (number, source)

@@ -39,3 +39,12 @@ class Surroundings:
 
 NOTHING = Surroundings("")
 """A text by itself."""
+
+_LOOKED_BACK = 10_000
+"""Characters before a sentence that are looked at: all of them, for each sentence, would take time with the
+square of their number."""
+
+
+def written_before(text: str, start: int, further: Surroundings) -> Surroundings:
+    """Return what stands before character `start` of a text, with `further` texts around it."""
+    return Surroundings(text[max(0, start - _LOOKED_BACK) : start], further)

@@ -19,7 +19,7 @@ from lrp4rag.claims.answer import Passages
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, Occurrence, rivals, support
 from lrp4rag.claims.polarity import find_plain, opposites
-from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.claims.surroundings import Surroundings, written_before
 from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import content_words, stem
 from lrp4rag.claims.written import as_written, number_of
@@ -148,7 +148,7 @@ def _values(
     """Return those of one sentence, in order: what is known of it is what was written before."""
     start, end = sentence
     text = response[start:end]
-    values = [*find_values(text, Surroundings(response[:start], passages)), *_denied(context, text)]
+    values = [*find_values(text, written_before(response, start, passages)), *_denied(context, text)]
     return [value.shifted(start) for value in sorted(values, key=lambda value: value.start)]
 
 

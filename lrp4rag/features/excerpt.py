@@ -21,7 +21,7 @@ from lrp4rag.claims.arithmetic import Computed
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.nearest import Nearest, nearest
-from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.claims.surroundings import Surroundings, written_before
 from lrp4rag.claims.value import Value, agree, comparable
 from lrp4rag.claims.words import content_words
 from lrp4rag.example import Example, Span
@@ -194,7 +194,7 @@ class LongPrompt:
         scores[likeness == 0] *= ASKED  # no word of its own
         order = [int(number) for number in np.argsort(-scores, kind="stable") if scores[number] > 0]
         needed = [*order[:1], int(likeness.argmax())] if order else []
-        for value in find_values(text, Surroundings(response[:start], self._around)):
+        for value in find_values(text, written_before(response, start, self._around)):
             needed += self._places_of(value, order, scores)
         ranked = tuple((number, float(scores[number])) for number in order[: FURTHER + 1])
         return _Wanted(

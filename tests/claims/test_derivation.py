@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lrp4rag.claims import derivation
 from lrp4rag.claims.derivation import derivations, restatements
+from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
 
 PASSAGES = (
@@ -255,3 +257,17 @@ def test_what_passages_have_and_the_response_does_not_say(
 ) -> None:
     found = derivations(response, (0, len(response)), "What then?", Index(passages))
     assert [one.words for one in found] == words
+
+
+def test_what_stands_far_before_a_sentence_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an answer of many sentences would take time with the square of their number."""
+    before, last = (
+        "Nothing else is charged there. " * 200,
+        "Plus is 34.90 and Basic 24.90 euros, which is 10 euros more.",
+    )
+    sentence, read = (len(before), len(before) + len(last)), list[str]()
+    monkeypatch.setattr(derivation, "find_values", lambda text: read.append(text) or find_values(text))
+    (one,) = derivations(before + last, sentence, "", INDEX)
+    assert (before + last)[one.value.start : one.value.end] == "10 euros"
+    assert [*restatements(before + last, sentence, INDEX)] == []
+    assert max(map(len, read)) < len(before) / 2

@@ -6,7 +6,7 @@ import pytest
 
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.names import name_key
-from lrp4rag.claims.surroundings import Surroundings
+from lrp4rag.claims.surroundings import NOTHING, Surroundings, written_before
 
 
 def names(text: str, context: str = "") -> list[str]:
@@ -82,3 +82,13 @@ def test_codes_of_currencies_are_no_names(text: str) -> None:
 
 def test_a_number_with_its_unit_is_no_identifier() -> None:
     assert names("a 5kW motor and a B52") == ["B52"]
+
+
+def test_what_stands_far_before_a_sentence_is_not_looked_at() -> None:
+    """Else a text of many sentences would take time with the square of their number."""
+    text = "A grey Heron stood there. " * 1000
+    around = written_before(text, len(text), Surroundings("An egret."))
+    assert len(around.texts[0]) < len(text) / 2
+    assert {"grey", "egret"} <= around.small
+    assert "Heron" in around.inside
+    assert written_before(text, 50, NOTHING).texts[0] == text[:50]
