@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from benchmarks.parts.leaving_out import (
     without_group,
 )
 from benchmarks.parts.measures import measure
+from lrp4rag.classifiers import ensemble
 from lrp4rag.classifiers.card import Interval
 from lrp4rag.features.entailment import OF_ALARMS
 from lrp4rag.features.plain import PlainTable
@@ -38,6 +40,7 @@ from lrp4rag.training.token_folds import cross_validate_tokens
 from lrp4rag.training.tokens import Tokens, key_of_block, tokens_of
 from tests.features.records import random_record
 from tests.training.labelled import examples, write_jsonl
+from tests.training.quick import light_folds
 from tests.training.stored import stored
 
 BLOCKS = {"plain": PlainTable(("likelihoods", "alignment"), ("likelihoods",))}
@@ -57,9 +60,11 @@ def with_alarms(rows: Rows, tokens: Tokens) -> Tokens:
 
 
 @pytest.fixture
-def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rows:
-    monkeypatch.setattr(token_folds, "FOLDS", 2)
-    return stored(tmp_path / "store")
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rows]:
+    monkeypatch.setattr(ensemble, "EPOCHS", 12)
+    monkeypatch.setattr(ensemble, "BATCHES", 16)
+    with light_folds():
+        yield stored(tmp_path / "store")
 
 
 def test_a_group_is_left_out_as_a_block_of_the_others_has_it() -> None:

@@ -17,6 +17,7 @@ from lrp4rag.training import train as training
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import TextRecipe
 from lrp4rag.util.errors import InputError
+from tests.training.quick import light_folds
 
 THINGS = ("pass", "permit", "ticket", "licence", "badge", "voucher", "card", "token", "form", "key")
 
@@ -44,7 +45,7 @@ def example(number: int, fault: str = "") -> Example:
 @pytest.fixture(scope="module")
 def model() -> TextModel:
     rows = [example(number, fault) for number in range(20) for fault in ("", "number", "negation")]
-    with pytest.MonkeyPatch.context() as patch:
+    with light_folds(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "ONCE", replace(training.ONCE, folds=2))
         found = training.train(Corpus.of(rows), None, TextRecipe(), resamples=20)
     assert isinstance(found, TextModel)

@@ -9,9 +9,10 @@ import pytest
 from sklearn.base import clone
 
 from experiments.cache import Cache
+from experiments.paper import methods
 from experiments.paper.context import Context
 from experiments.paper.data import GRID, Settings
-from lrp4rag.classifiers import registry
+from lrp4rag.classifiers import calibration, registry
 from tests.experiments.paper.stores import store
 
 
@@ -35,8 +36,10 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package", autouse=True)
 def _light() -> Iterator[None]:
-    """Few trees, epochs, units and candidates."""
+    """Few trees, epochs, units, candidates and inner folds."""
     with pytest.MonkeyPatch.context() as patch:
+        for module in (calibration, methods):
+            patch.setattr(module, "CALIBRATION_FOLDS", 3)
         for name, light in (
             ("forest", {"randomforestclassifier__n_estimators": 5}),
             ("mlp", {"mlpclassifier__tol": 1e9}),
