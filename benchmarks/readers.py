@@ -119,9 +119,9 @@ def main(
     \b
     Examples:
       lrp4rag train some.jsonl --reader MODEL --out large
-      lrp4rag train some.jsonl --classifier text --out text
+      lrp4rag train some.jsonl --classifier text --out texts
       python -m benchmarks.readers --data DATA --ragtruth RAGTRUTH --cache out/readers \\
-        --detector text=text --detector large=large --detector default
+        --detector texts=texts --detector large=large --detector default
     """
     cases, rows = cases_of(data, ragtruth, responses), []
     for name, folder in named(detectors).items():

@@ -108,6 +108,7 @@ def test_equal_responses_that_fail_are_both_left_out(run, reader_folder, tmp_pat
 def test_where_the_detector_goes_is_checked_first(run, labelled_file, reader_folder, tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "mine.txt").write_text("x")
-    common = ["--store", tmp_path / "s", "--reader", reader_folder, "--out", tmp_path / "d"]
-    assert "other files" in run("train", labelled_file, *common, code=2).stderr
+    common = ["--store", tmp_path / "s", "--reader", reader_folder, "--out"]
+    assert "other files" in run("train", labelled_file, *common, tmp_path / "d", code=2).stderr
+    assert "names a detector of the package" in run("train", labelled_file, *common, "text", code=2).stderr
     assert not (tmp_path / "s").exists()
