@@ -26,7 +26,6 @@ from lrp4rag.report.templates import (
     STATIC_SCRIPTS,
     STATIC_STYLES,
     content_policy,
-    encodable,
     hash_source,
     html_template,
     joined,
@@ -43,7 +42,7 @@ from lrp4rag.report.words import (
     token_words,
     verdict_words,
 )
-from lrp4rag.util.text import visible
+from lrp4rag.util.text import encodable, visible
 
 # "<" ends a script element early, and the two separators once ended a line of a string.
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}

@@ -155,11 +155,6 @@ def html_template(name: str, folder: Path = FOLDER) -> Template:
     return _environment(folder, autoescape=True, finalize=_shown).get_template(name)
 
 
-def encodable(page: str) -> str:
-    """Replace each lone surrogate (of a JSON escape, say), which has no encoding, by "?"."""
-    return page.encode("utf-8", "replace").decode("utf-8")
-
-
 def markdown_templates(folder: Path) -> Environment:
     """Load the templates of a folder. Every value is escaped but `Markdown`; a name that is not given is an
     error.

@@ -35,8 +35,8 @@ from lrp4rag.guard.monitoring.drift import (
 from lrp4rag.guard.monitoring.windows import VERSIONS, Answer, Window
 from lrp4rag.report.figure_text import drawing, png_of
 from lrp4rag.report.numbers import p_value, percent
-from lrp4rag.report.templates import asset, encodable, hash_source, html_template
-from lrp4rag.util.text import one_line
+from lrp4rag.report.templates import asset, hash_source, html_template
+from lrp4rag.util.text import encodable, one_line
 
 CAUSES = {
     "unavailable": "More answers could not be judged ({}): look for deadlines and refusals in the server's "

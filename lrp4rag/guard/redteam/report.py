@@ -14,10 +14,10 @@ from lrp4rag.guard.policy.simulate import Share
 from lrp4rag.guard.redteam.cases import ALL, ATTACKS, KINDS
 from lrp4rag.guard.redteam.targets import Answered, Result, Target
 from lrp4rag.report.numbers import bracketed, number
-from lrp4rag.report.templates import encodable, hash_source, html_template
+from lrp4rag.report.templates import hash_source, html_template
 from lrp4rag.source import Source
 from lrp4rag.util.hashes import json_hash
-from lrp4rag.util.text import one_line
+from lrp4rag.util.text import encodable, one_line
 
 HEAD = ("kind", "as expected", "share [95 %]", "harm stopped", "harmless let through")
 STYLE = Path(__file__).with_name("page.css")
