@@ -7,6 +7,7 @@ where one does. To a comparer both are unsupported: no passage says what passage
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,6 +69,16 @@ _BEFORE = re.compile(
 """Phrases before which what is missing stands, or behind which it is a clause: "it is not stated whether"."""
 _WITHIN = re.compile(rf"\bno\b[^,.;:!?\n]{{1,60}}? {_BE} {_TOLD}", re.IGNORECASE)
 """Phrases in which what is missing stands."""
+_WHERE = r"(?: anywhere)?(?: (?:in|from|by)\b[^.;:!?\n]*)?"
+_THAT = re.compile(
+    r"(?:\bI(?:['\u2019]m| am) (?:afraid|sorry),? (?:but )?)?"
+    rf"\b(?:I|we) (?:(?:can|could|do){_NOT}|can['\u2019]t) (?:find|tell|see|say|answer|confirm)(?: you)?"
+    rf" (?:that|this|it)\b{_WHERE}"
+    rf"|\A(?:that|this|it)(?: {_BE}|['\u2019]s){_NOT} (?:(?:\w+ )?{_TOLD}{_WHERE}"
+    r"|(?:in|part of)\b[^.;:!?\n]*)",
+    re.IGNORECASE,
+)
+"""Phrases by which what was asked for is missing: "I can't tell you that", "That isn't in the reports"."""
 _TELLING = re.compile(
     rf"\b(?:{_TEXTS}|{_OTHERS})\b(?: \w+){{0,3}}? (?:{_TELL}|{_HOLD}|deal|speak)\b", re.IGNORECASE
 )
@@ -102,6 +113,12 @@ year
 """
 )
 """Kinds of answers that passages give without naming them: "by 10 July" of a deadline."""
+_MEASURED = word_set(
+    "big cold deep expensive far fast heavy high hot large loud old quick small soon tall wide"
+)
+"""Words that ask for one: "how heavy"."""
+UNKNOWN = 1 / 3
+"""Of a question's words, the part at least that passages do not know where they do not answer it."""
 
 Outcome = Literal["there", "absent"]
 
@@ -125,13 +142,12 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
     Return None where the text says of nothing that it is missing, and where the words do not tell."""
     grounds, missing = passages.grounds, _missing_in(text, start, end)
     if missing is None:
-        return None
+        return _unanswered(grounds, text, start, end)
     senses, bases = Senses(map(_plain, grounds.question_words)), dict.fromkeys(map(_plain, missing.words))
     asked_bases = {base for base in bases if base in senses}
     if not asked_bases or not grounds.clauses:
         return None
-    heads = {_head(word.base) for clause in grounds.clauses for word in clause.content}
-    unknown = {base for base in bases if _head(base) not in heads and not _of_same_sense(grounds, base)}
+    unknown = _unknown(grounds, bases)
     if unknown & asked_bases - _KINDS:
         rest = text[start : missing.start], text[missing.end : end]
         return None if any(map(_claims, rest)) else Refusal(start, end, "absent")
@@ -146,11 +162,30 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
             all(_head(base) in stems or content & grounds.related(base).keys() for base in bases)
             and len(place.content) > len(bases)  # more than a heading
             and absence_in(place.text, 0, len(place.text)) is None
-            and not subjects.is_of_another(place, text[start:end])
+            and not subjects.is_of_another(place, text[missing.start : missing.end])
         ):
             there = Counterpart(start, end, place.passage, place.start, place.end, score)
             return Refusal(start, end, "there", there)
     return None
+
+
+def _unanswered(grounds: Grounds, text: str, start: int, end: int) -> Refusal | None:
+    """Judge characters that say that what was asked for is missing, without its words: it is absent where the
+    passages do not know many of the question's."""
+    sentence = text[start:end]
+    that = _THAT.search(sentence)
+    if that is None or not grounds.clauses or _claims(sentence[: that.start()]):
+        return None
+    bases = {_plain(word) for word in grounds.question_words if word.base not in _IDLE} - _KINDS - _MEASURED
+    unknown = _unknown(grounds, bases)
+    is_absent = bool(unknown) and len(unknown) >= UNKNOWN * len(bases) and not _claims(sentence[that.end() :])
+    return Refusal(start, end, "absent") if is_absent else None
+
+
+def _unknown(grounds: Grounds, bases: Iterable[str]) -> set[str]:
+    """Return the base forms that no passage has, nor a word of their sense."""
+    heads = {_head(word.base) for clause in grounds.clauses for word in clause.content}
+    return {base for base in bases if _head(base) not in heads and not _of_same_sense(grounds, base)}
 
 
 @dataclass(frozen=True, slots=True)

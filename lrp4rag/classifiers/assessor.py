@@ -99,19 +99,23 @@ class Assessor:
 
     def _refused(self, assessment: Assessment) -> Assessment:
         """Judge sentences that say that something is missing by whether the passages have it."""
+        of_sentences, refusals = self._refusals(), dict[int, Refusal]()
+        for number in self._stated(assessment):
+            if (refusal := of_sentences[number]) is not None:
+                refusals[number] = refusal
+        if not refusals:
+            return assessment
+        return with_refusals(assessment, refusals, self._threshold, self._record.context.passages)
+
+    def _refusals(self) -> Sequence[Refusal | None]:
+        """Return what each sentence says to be missing, where that can be told."""
         context, encoded = self._record.context, self._encoded
 
         def further(done: Sequence[Refusal | None]) -> Iterator[Refusal | None]:
             for start, end in encoded.sentences[len(done) :]:
                 yield refusal_in(context.compared, encoded.response, start, end)
 
-        of_sentences, refusals = self._record.of_each("refusals", further), dict[int, Refusal]()
-        for number in self._stated(assessment):
-            if (refusal := of_sentences[number]) is not None:
-                refusals[number] = refusal
-        if not refusals:
-            return assessment
-        return with_refusals(assessment, refusals, self._threshold, context.passages)
+        return self._record.of_each("refusals", further)
 
     def _unborrowed(self, assessment: Assessment) -> Assessment:
         """Judge sentences that borrow from passages about something else without these passages, where that
@@ -138,11 +142,17 @@ class Assessor:
         return assessment
 
     def _countered(self, assessment: Assessment) -> Assessment:
-        """Compare sentences that are not suspect with their counter-claims."""
+        """Compare sentences that are not suspect, and do not rightly say that something is missing, with
+        their counter-claims."""
         record, response, passages = self._record, self._encoded.response, self._record.context.compared
         if record.growing is None:
             return assessment
-        stated = set(self._stated(assessment, suspect=False))
+        refusals = self._refusals()
+        stated = {
+            number
+            for number in self._stated(assessment, suspect=False)
+            if (refusal := refusals[number]) is None or refusal.outcome == "there"
+        }
 
         def further(done: Sequence[tuple[Countered, ...]]) -> Iterator[tuple[Countered, ...]]:
             """Yield the counter-claims of further sentences, each with its probability where it needs one."""

@@ -105,6 +105,9 @@ def test_a_passage_has_it(question: str, passages: list[str], answer: str) -> No
             ["Open Monday to Friday 9-18, Saturday 9-13."],
             "Sunday is not mentioned in the documents.",
         ),
+        ("Can I borrow skis?", [CLINIC], "I'm afraid I can\u2019t tell you that."),
+        ("Can I borrow skis?", [CLINIC], "I could not find that anywhere in the information on the clinic."),
+        ("Can I borrow skis?", [CLINIC], "That isn't stated in the passages, so please ask the clinic."),
     ],
 )
 def test_no_passage_knows_it(question: str, passages: list[str], answer: str) -> None:
@@ -127,6 +130,10 @@ def test_no_passage_knows_it(question: str, passages: list[str], answer: str) ->
             ["The heater is safe."],
             "The text gives no specific information on whether the heater is safe.",
         ),
+        # Passages know all that was asked for, or the sentence says more.
+        ("How heavy is the heater?", [HEATER], "I can't tell you that."),
+        ("Can I borrow skis?", [CLINIC], "I can't tell you that, but skis cost 9 euros a day."),
+        ("Can I borrow skis?", [CLINIC], "It is not for sale."),
         # Nobody asked.
         (
             "How heavy is the heater?",

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 from lrp4rag import Detector
+from lrp4rag.classifiers import assessor
 from lrp4rag.classifiers.refused import SHIFTS
 from lrp4rag.classifiers.token_model import TokenModel
 from lrp4rag.reader import Reader
@@ -67,3 +68,19 @@ def test_a_stream_says_the_same(detector: Detector, before: float) -> None:
             *reading.end(),
         ]
     assert [one.probability for one in pieces] == pytest.approx([one.probability for one in whole.sentences])
+
+
+def test_a_right_one_is_not_compared_with_its_counter_claim(
+    detector: Detector, before: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "I can find that" would be no claim that passages could support."""
+    countered = list[str]()
+
+    def noted(response: str, passages: Any, sentence: Any) -> tuple[()]:
+        countered.append(response[sentence.start :])
+        return ()
+
+    monkeypatch.setattr(assessor, "counter_claims", noted)
+    right = "I can't find that in the documents."
+    detector.judge("Is there parking?", PASSAGES, f"{right} It starts on 16 September.")
+    assert countered == ["It starts on 16 September."][: before < 0.5]  # what is suspect is not, either
