@@ -27,6 +27,7 @@ MOST_VALUES = 30
 """Values of a text that are looked at, the last ones: a result stands behind its operands."""
 LOOKED_BACK = 2_000
 """Characters before a sentence in which they are looked for."""
+_BORDER = re.compile(r"(?<=[.!?])\s+|\n+")
 MOST_NEAR = 100
 """Values of a passage that are looked at, the first ones."""
 MOST_TERMS = 5
@@ -204,9 +205,11 @@ def derivations(
 
 
 def _up_to(response: str, sentence: tuple[int, int]) -> tuple[int, str]:
-    """Return the text that ends with a sentence, and the character at which it begins."""
-    far = sentence[0] - LOOKED_BACK
-    first = min(sentence[0], response.find(" ", far) + 1) if far > 0 else 0
+    """Return the text that ends with a sentence, and the character at which it begins: where a sentence or a
+    line begins, if one does."""
+    far = max(0, sentence[0] - LOOKED_BACK)
+    border = _BORDER.search(response, far, sentence[0]) if far else None
+    first = border.end() if border else far
     return first, response[first : sentence[1]]
 
 

@@ -69,16 +69,20 @@ _BEFORE = re.compile(
 """Phrases before which what is missing stands, or behind which it is a clause: "it is not stated whether"."""
 _WITHIN = re.compile(rf"\bno\b[^,.;:!?\n]{{1,60}}? {_BE} {_TOLD}", re.IGNORECASE)
 """Phrases in which what is missing stands."""
-_WHERE = r"(?: anywhere)?(?: (?:in|from|by)\b[^.;:!?\n]*)?"
+_ABOUT = r"(?: (?:on|about|of|for) (?:(?!(?:but|and)\b)\w+\b ?){1,6})?"
+_SOURCE = rf" (?:in|from|by) (?:them|(?:\w+ ){{0,3}}?{_TEXTS})\b{_ABOUT}"
+_UNTOLD = "(?:stated|mentioned|said|specified)(?: anywhere)?"
 _THAT = re.compile(
-    r"(?:\bI(?:['\u2019]m| am) (?:afraid|sorry),? (?:but )?)?"
-    rf"\b(?:I|we) (?:(?:can|could|do){_NOT}|can['\u2019]t) (?:find|tell|see|say|answer|confirm)(?: you)?"
-    rf" (?:that|this|it)\b{_WHERE}"
-    rf"|\A(?:that|this|it)(?: {_BE}|['\u2019]s){_NOT} (?:(?:\w+ )?{_TOLD}{_WHERE}"
-    r"|(?:in|part of)\b[^.;:!?\n]*)",
+    r"\A(?:(?:unfortunately|sorry),? (?:but )?|I(?:['\u2019]m| am) (?:afraid|sorry),? (?:but )?)?"
+    rf"(?:(?:I|we) (?:(?:can|could){_NOT}|can['\u2019]t) (?:find|tell|say|answer)(?: you)? (?:that|this)"
+    rf"(?: anywhere)?(?:{_SOURCE})?"
+    rf"|(?:that|this)(?: {_BE}|['\u2019]s){_NOT} {_UNTOLD}(?:{_SOURCE})?"
+    rf"|(?:that|this|it)(?: {_BE}|['\u2019]s){_NOT}(?: (?:\w+ )?{_TOLD})?{_SOURCE})"
+    r"(?: yet)?[,;.!]*(?:,? sorry\b|,? (?:so |therefore )?please\b[^\d.;]*)?\W*\Z",
     re.IGNORECASE,
 )
-"""Phrases by which what was asked for is missing: "I can't tell you that", "That isn't in the reports"."""
+"""Sentences that say no more than that what was asked for is missing: "I can't tell you that", "That isn't in
+the reports yet"."""
 _TELLING = re.compile(
     rf"\b(?:{_TEXTS}|{_OTHERS})\b(?: \w+){{0,3}}? (?:{_TELL}|{_HOLD}|deal|speak)\b", re.IGNORECASE
 )
@@ -117,8 +121,8 @@ _MEASURED = word_set(
     "big cold deep expensive far fast heavy high hot large loud old quick small soon tall wide"
 )
 """Words that ask for one: "how heavy"."""
-UNKNOWN = 1 / 3
-"""Of a question's words, the part at least that passages do not know where they do not answer it."""
+FEWEST_UNKNOWN, UNKNOWN = 2, 1 / 3
+"""Of a question's words, how many, and what part, passages do not know at least where they do not answer."""
 
 Outcome = Literal["there", "absent"]
 
@@ -162,7 +166,7 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
             all(_head(base) in stems or content & grounds.related(base).keys() for base in bases)
             and len(place.content) > len(bases)  # more than a heading
             and absence_in(place.text, 0, len(place.text)) is None
-            and not subjects.is_of_another(place, text[missing.start : missing.end])
+            and not subjects.is_of_another(place, text[start:end])
         ):
             there = Counterpart(start, end, place.passage, place.start, place.end, score)
             return Refusal(start, end, "there", there)
@@ -170,15 +174,13 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
 
 
 def _unanswered(grounds: Grounds, text: str, start: int, end: int) -> Refusal | None:
-    """Judge characters that say that what was asked for is missing, without its words: it is absent where the
-    passages do not know many of the question's."""
-    sentence = text[start:end]
-    that = _THAT.search(sentence)
-    if that is None or not grounds.clauses or _claims(sentence[: that.start()]):
+    """Judge a sentence that says that what was asked for is missing, without its words: it is absent where
+    the passages do not know many of the question's."""
+    if not grounds.clauses or _THAT.match(text[start:end]) is None:
         return None
     bases = {_plain(word) for word in grounds.question_words if word.base not in _IDLE} - _KINDS - _MEASURED
     unknown = _unknown(grounds, bases)
-    is_absent = bool(unknown) and len(unknown) >= UNKNOWN * len(bases) and not _claims(sentence[that.end() :])
+    is_absent = len(unknown) >= max(FEWEST_UNKNOWN, UNKNOWN * len(bases))
     return Refusal(start, end, "absent") if is_absent else None
 
 

@@ -46,5 +46,7 @@ square of their number."""
 
 
 def written_before(text: str, start: int, further: Surroundings) -> Surroundings:
-    """Return what stands before character `start` of a text, with `further` texts around it."""
-    return Surroundings(text[max(0, start - _LOOKED_BACK) : start], further)
+    """Return what stands before character `start` of a text, from where a word ends, with `further` texts
+    around it."""
+    first = max(0, start - _LOOKED_BACK)
+    return Surroundings(text[max(first, text.find(" ", first, start)) if first else 0 : start], further)

@@ -76,9 +76,11 @@ def _arrays(folder: Path, card: Card) -> dict[str, NDArray[Any]]:
 
 def check_target(folder: Path) -> None:
     """Raise `InputError` unless a detector can be written to `folder`: new, empty, or a detector's own, and
-    not called like one of the package, which would be read in its place."""
-    if str(folder) in (BUNDLED, TEXT):
-        raise InputError(f"'{folder}' names a detector of the package; choose another folder", path=folder)
+    not called like one of the package, which would be read in its place, or "none"."""
+    if str(folder) in (BUNDLED, TEXT, "none"):
+        raise InputError(
+            f"'{folder}' has a meaning of its own as a detector; name another folder", path=folder
+        )
     check_folder(folder, replace=True)
     if not folder.is_dir() or not (names := {path.name for path in folder.iterdir()}):
         return

@@ -132,8 +132,24 @@ def test_no_passage_knows_it(question: str, passages: list[str], answer: str) ->
         ),
         # Passages know all that was asked for, or the sentence says more.
         ("How heavy is the heater?", [HEATER], "I can't tell you that."),
-        ("Can I borrow skis?", [CLINIC], "I can't tell you that, but skis cost 9 euros a day."),
-        ("Can I borrow skis?", [CLINIC], "It is not for sale."),
+        ("Does parking cost much?", [CLINIC], "I can't tell you that."),
+        *(
+            ("Can I borrow skis?", [CLINIC], answer)
+            for answer in (
+                "I can't tell you that, but skis cost 9 euros a day.",
+                "I could not find that in the documents, but skis cost 9 euros a day.",
+                "I can't find that in the documents about the clinic, which has 90 beds.",
+                "I can't tell you that, so please pay 9 euros at the desk.",
+                "That isn't stated in the passages, but skis are free.",
+                "It is not for sale.",
+                "It is not part of the clinic.",
+                "It is not in the town hall but in the school.",
+                "It was not reported.",
+                "That is not covered.",
+                "We can't say this often enough.",
+                "I can't see that changing.",
+            )
+        ),
         # Nobody asked.
         (
             "How heavy is the heater?",

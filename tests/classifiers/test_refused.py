@@ -82,5 +82,5 @@ def test_a_right_one_is_not_compared_with_its_counter_claim(
 
     monkeypatch.setattr(assessor, "counter_claims", noted)
     right = "I can't find that in the documents."
-    detector.judge("Is there parking?", PASSAGES, f"{right} It starts on 16 September.")
+    detector.judge("May I park a bus?", PASSAGES, f"{right} It starts on 16 September.")
     assert countered == ["It starts on 16 September."][: before < 0.5]  # what is suspect is not, either

@@ -110,5 +110,6 @@ def test_where_the_detector_goes_is_checked_first(run, labelled_file, reader_fol
     (tmp_path / "d" / "mine.txt").write_text("x")
     common = ["--store", tmp_path / "s", "--reader", reader_folder, "--out"]
     assert "other files" in run("train", labelled_file, *common, tmp_path / "d", code=2).stderr
-    assert "names a detector of the package" in run("train", labelled_file, *common, "text", code=2).stderr
+    for name in ("default", "text", "none"):
+        assert "has a meaning of its own" in run("train", labelled_file, *common, name, code=2).stderr
     assert not (tmp_path / "s").exists()
