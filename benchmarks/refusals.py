@@ -39,15 +39,15 @@ def main(data: str, every: int) -> Report:
     for example in track(examples, len(examples), "answers"):
         response = example.response or ""
         for start, end in sentences_in(response):
-            passages = passages_of(example.question, tuple(example.passages))
-            found = refusal_in(passages, response, start, end)
-            if found is None and not missing_words(response, start, end):
-                continue
             is_false = any(one.start < end and start < one.end for one in example.labels or ())
             key = (example.question, response[start:end], str(is_false))
             if key in seen:
                 continue
             seen.add(key)
+            passages = passages_of(example.question, tuple(example.passages))
+            found = refusal_in(passages, response, start, end)
+            if found is None and not missing_words(response, start, end):
+                continue
             counts["false" if is_false else "right", "undecided" if found is None else found.outcome] += 1
     result = {side: {each: counts[side, each] for each in OUTCOMES} for side in ("right", "false")}
     rows = [[side, *(str(counts[side, each]) for each in OUTCOMES)] for side in result]

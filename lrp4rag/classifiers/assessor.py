@@ -99,10 +99,9 @@ class Assessor:
 
     def _refused(self, assessment: Assessment) -> Assessment:
         """Judge sentences that say that something is missing by whether the passages have it."""
-        of_sentences, refusals = self._refusals(), dict[int, Refusal]()
-        for number in self._stated(assessment):
-            if (refusal := of_sentences[number]) is not None:
-                refusals[number] = refusal
+        of_sentences = self._refusals()
+        stated = ((number, of_sentences[number]) for number in self._stated(assessment))
+        refusals = {number: refusal for number, refusal in stated if refusal is not None}
         if not refusals:
             return assessment
         return with_refusals(assessment, refusals, self._threshold, self._record.context.passages)
