@@ -27,11 +27,10 @@ def margins_of(detector: Detector, example: Example) -> list[float] | None:
     found = list[float]()
 
     def collect(
-        assessment: Assessment, number: int, counter: CounterClaim, other: float | None, *_: Any
+        assessment: Assessment, number: int, own: float, counter: CounterClaim, other: float | None, *_: Any
     ) -> Assessment:
-        if assessment.claims is not None:
-            by = margin(assessment.claims.probabilities[number], other, counter)
-            found.extend([] if by is None else [by])
+        by = margin(own, other, counter)
+        found.extend([] if by is None else [by])
         return assessment
 
     with patch.object(assessor, "with_counter_claim", collect):

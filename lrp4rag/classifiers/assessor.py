@@ -164,9 +164,10 @@ class Assessor:
 
         for number, countered in enumerate(record.of_each("counter-claims", further)):
             texts = response, self._encoded.sentences[number], passages.texts
+            own = assessment.claims.probabilities[number] if assessment.claims else 0.0
             for counter, probability in countered:
                 assessment = with_counter_claim(
-                    assessment, number, counter, probability, self._threshold, *texts
+                    assessment, number, own, counter, probability, self._threshold, *texts
                 )
         return assessment
 

@@ -36,6 +36,7 @@ def margin(own: float, counter_probability: float | None, counter: CounterClaim)
 def with_counter_claim(
     assessment: Assessment,
     number: int,
+    own: float,
     counter: CounterClaim,
     counter_probability: float | None,
     threshold: float,
@@ -43,14 +44,15 @@ def with_counter_claim(
     sentence: tuple[int, int],
     passages: Sequence[str],
 ) -> Assessment:
-    """Return the assessment of a response, whose sentence `number` (its characters `sentence`) is as suspect
-    as its counter-claim is better supported: in its place this has the probability `counter_probability`
-    (None: not known). From `MARGIN` on the sentence is flagged at the `threshold`, and contradicted. Values
-    of it that the reader prefers to the passages' are no reason: it was not suspect for them."""
+    """Return the assessment of a response, whose sentence `number` is as suspect as its counter-claim is
+    better supported. `sentence` are its characters, `own` is its probability by itself; the counter-claim has
+    `counter_probability` in its place (None: not known). From `MARGIN` on the sentence is flagged at the
+    `threshold`, and contradicted. Values of it that the reader prefers to the passages' are no reason: it was
+    not suspect for them."""
     claims = assessment.claims
     if claims is None:
         return assessment
-    by = margin(claims.probabilities[number], counter_probability, counter)
+    by = margin(own, counter_probability, counter)
     if by is None or not by >= MARGIN:
         return assessment
     probabilities = claims.probabilities.copy()

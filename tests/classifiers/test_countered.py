@@ -39,7 +39,8 @@ def assessment(*probabilities: float, known: tuple[Contradiction, ...] = ()) -> 
 
 
 def countered(found: Assessment, other: float | None) -> Assessment:
-    return with_counter_claim(found, 1, COUNTER, other, THRESHOLD, RESPONSE, SENTENCE, PASSAGES)
+    own = 0.0 if found.claims is None else float(found.claims.probabilities[1])
+    return with_counter_claim(found, 1, own, COUNTER, other, THRESHOLD, RESPONSE, SENTENCE, PASSAGES)
 
 
 @pytest.mark.parametrize("above", [0.0, 0.5, 3.0])
@@ -57,7 +58,7 @@ def test_from_the_margin_on_it_is_flagged(above: float) -> None:
 def test_what_the_passages_say_in_the_same_words_needs_no_margin() -> None:
     said = replace(COUNTER, is_said=True)
     found = with_counter_claim(
-        assessment(0.2, 0.4, 0.3), 1, said, None, THRESHOLD, RESPONSE, SENTENCE, PASSAGES
+        assessment(0.2, 0.4, 0.3), 1, 0.4, said, None, THRESHOLD, RESPONSE, SENTENCE, PASSAGES
     )
     assert found.claims is not None
     assert found.claims.probabilities[1] > THRESHOLD
@@ -69,7 +70,7 @@ def test_of_what_was_added_the_phrase_is_named() -> None:
     start, end = response.index(", whatever"), response.index(". The train")
     counter = CounterClaim("Dogs are allowed.", Counterpart(start, end, 0, 0, 42, 0.5), kind="addition")
     found = with_counter_claim(
-        assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES
+        assessment(0.2, 0.4, 0.3), 1, 0.4, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES
     )
     (one,) = found.contradictions
     assert (one.text, one.instead) == ("whatever their size", PASSAGES[0])
@@ -84,13 +85,13 @@ def test_of_what_was_exchanged_the_words_are_named() -> None:
         "Dogs are not allowed aboard.", Counterpart(cats, cats + 4, 0, 0, 4, 0.9), kind="exchange"
     )
     found = with_counter_claim(
-        assessment(0.2, 0.4, 0.3), 1, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES
+        assessment(0.2, 0.4, 0.3), 1, 0.4, counter, 0.05, THRESHOLD, response, SENTENCE, PASSAGES
     )
     (one,) = found.contradictions
     assert (one.text, one.instead, one.passage) == ("Cats", "Dogs", 0)
     assert (
         with_counter_claim(
-            assessment(0.2, 0.4), 1, counter, 0.3, THRESHOLD, response, SENTENCE, PASSAGES
+            assessment(0.2, 0.4), 1, 0.4, counter, 0.3, THRESHOLD, response, SENTENCE, PASSAGES
         ).contradictions
         == ()
     )
@@ -226,3 +227,26 @@ def test_a_copy_of_what_grows_goes_on_by_itself(tiny_reader: Reader) -> None:
     other = first.copied()
     assert other.of_each(encoded, "name", lambda known: [2]) == [1, 2]  # type: ignore[arg-type]
     assert first._results == {"name": [1]}
+
+
+def test_of_several_counter_claims_each_is_judged_beside_the_sentence_itself(
+    detector: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one makes it suspect; the second would seem better supported beside that."""
+    second = replace(COUNTER, words="Dogs are rarely allowed on the train.")
+    monkeypatch.setattr(assessor, "counter_claims", lambda *_: [COUNTER, second])
+    given: list[tuple[float, float | None]] = []
+    judged = with_counter_claim
+
+    def kept(
+        found: Assessment, number: int, own: float, counter: CounterClaim, other: float | None, *rest: Any
+    ) -> Assessment:
+        given.append((own, other))
+        return judged(found, number, own, counter, other, *rest)
+
+    monkeypatch.setattr(assessor, "with_counter_claim", kept)
+    monkeypatch.setattr(assessor.Assessor, "_probability", lambda *_: 1e-9)
+    with detector:
+        detector.judge("Are dogs allowed?", PASSAGES, "Dogs are allowed on the train.")
+    (first, _), (again, _) = given
+    assert first == again < detector.model.card.threshold
