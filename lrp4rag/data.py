@@ -414,12 +414,13 @@ def is_json(text: str | bytes) -> bool:
 def _elements(text: str) -> Iterator[tuple[int, int, Any]]:
     """Yield (line, number, value) of each element of a valid JSON array."""
     decoder, position = json.JSONDecoder(), text.index("[") + 1
+    line, counted = 1, 0
     for number in itertools.count(1):
         while text[position].isspace() or text[position] == ",":
             position += 1
         if text[position] == "]":
             return
-        line = text.count("\n", 0, position) + 1
+        line, counted = line + text.count("\n", counted, position), position
         value, position = decoder.raw_decode(text, position)
         yield line, number, value
 
