@@ -385,8 +385,8 @@ class Detector:
         passages is pulled for suspect sentences and contradicted values, where the detector itself reads
         none; without `reasons`, the verdict says nothing of features. `rows` adds relevance of the whole
         prompt and one pulled cotangent for each sentence. Without a response the reader writes one of
-        `max_new_tokens`; `seconds` is where times are added to. Raises `InputError` for what the reader
-        cannot read.
+        `max_new_tokens`; `seconds` are those of steps before, which the verdict lists too. Raises
+        `InputError` for what the reader cannot read.
         """
         with self.reader.lock, self:
             return self._examine(prompt, response, self.model, **options).verdict()

@@ -20,6 +20,7 @@ from lrp4rag import Detector, Example, InputError, attribute, judge
 from lrp4rag.classifiers import Features, wording
 from lrp4rag.classifiers.card import Range
 from lrp4rag.classifiers.domain import Unlike
+from lrp4rag.classifiers.folder import BUNDLED
 from lrp4rag.classifiers.prevalence import FEWEST, at_prevalence, estimated_prevalence
 from lrp4rag.features import replay
 from lrp4rag.judge import ExplainedVerdict
@@ -321,10 +322,11 @@ def test_what_is_no_example_is_named(detector: Detector, examples: Any, message:
         detector.judge_many(examples)
 
 
+@pytest.mark.parametrize("name", [BUNDLED, Path(BUNDLED)])
 def test_beside_a_reader_that_no_detector_knows_texts_are_compared(
-    tiny_reader: Reader, texts: Detector
+    name: str | Path, tiny_reader: Reader, texts: Detector
 ) -> None:
-    detector = Detector.load(reader=tiny_reader)
+    detector = Detector.load(name, reader=tiny_reader)
     wrong = "The Marlow lighthouse is 58 metres tall. Fish is not sold nearby."
     verdict = detector.judge("How tall is it?", PASSAGES, wrong)
     alone = texts.judge("How tall is it?", PASSAGES, wrong)

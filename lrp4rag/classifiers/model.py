@@ -341,7 +341,7 @@ def detector_beside(detector: str | Path, reader: str | Reader) -> str | Path:
     """Return the detector that judges beside a reader: in the place of the bundled one, that of texts where
     the reader has other weights than in training, or is none. Beside the same weights, `require` refuses
     another framing or tokenizer: nobody chose to do without what the reader tells."""
-    if detector != BUNDLED:
+    if str(detector) != BUNDLED:
         return detector
     weights = reader.identity.weights if isinstance(reader, Reader) else reader_weights(reader)
     return BUNDLED if weights == load_card(BUNDLED).reader["weights"] else TEXT

@@ -195,6 +195,10 @@ class TextRows(Rows):
         configuration = Configuration(identity_of_none().as_dict(), "attnlrp", "response")
         return cls(Store(Path(), configuration), tuple(examples))
 
+    def has(self, part: str) -> bool:
+        """Nothing is stored."""
+        return False
+
     @cached_property
     def _reader(self) -> Reader:
         return load_reader(NONE)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lrp4rag.example import Example, Label
-from lrp4rag.features.parts import PROMPT
-from lrp4rag.training.rows import Rows
+from lrp4rag.features.parts import PROMPT, RELEVANCE
+from lrp4rag.training.rows import Rows, TextRows
 from lrp4rag.training.store import Store
 from lrp4rag.util.errors import InputError
 from tests.training.labelled import examples
@@ -131,3 +131,10 @@ def test_the_digest_changes_with_rows_labels_and_configuration(rows: Rows, tmp_p
     assert len(seen) == 3 + len(changes) + 1
     same = store_of(tmp_path / "same", [replace(row, id=f"other-{row.id}") for row in ROWS], PARTS)
     assert Rows.open(same.folder).digest == digest
+
+
+def test_rows_of_words_are_in_no_store(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where training runs in a store's folder."""
+    monkeypatch.chdir(rows.store.folder)
+    assert rows.has(RELEVANCE)
+    assert not TextRows.of(ROWS).has(RELEVANCE)
