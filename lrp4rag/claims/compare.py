@@ -30,7 +30,6 @@ from lrp4rag.claims.value import Value, agree, comparable
 from lrp4rag.claims.written import number_of, numbers_in
 
 Status = Literal["supported", "contradicted", "unsupported", "computed"]
-Difference = Literal["number", "name", "date or unit", "subject", ""]
 Array = NDArray[np.float64]
 
 SENTENCE, LEAD, NEIGHBOUR, PASSAGE = 0.7, 0.6, 0.4, 0.2
@@ -75,9 +74,9 @@ class Comparison:
     slot.
 
     `rival` are characters of `passage`: those of another value in the slot, or of the value itself where it
-    is supported. `difference` is the kind in which the two differ. `features` have a name each; a feature
-    without a meaning here is not a number. `fits` tells of each rival, by its passage and characters there,
-    how well it fits the slot (0 to 1).
+    is supported. `features` have a name each; one without a meaning here is not a
+    number. `fits` tells of each rival, by its passage and characters there, how well it fits the slot, 0 to
+    1.
     """
 
     start: int
@@ -85,7 +84,6 @@ class Comparison:
     text: str
     kind: str
     status: Status
-    difference: Difference
     passage: int | None
     rival: Span | None
     rival_text: str
@@ -477,7 +475,6 @@ class Slots:
         rival: tuple[Value, int] | None,
         fits: Mapping[tuple[int, int, int], float],
     ) -> Comparison:
-        difference: Difference = ""
         status: Status = "supported" if best is not None else "unsupported"
         entry, span, text = None, None, ""
         if features["computed"]:
@@ -489,9 +486,6 @@ class Slots:
                 (rival[0].start, rival[0].end),
                 rival[0].text,
             )
-            difference = _difference(value)
-            if best is not None and features["away own"] == 1.0:
-                difference = "subject"
         elif best is not None:
             entry = self.comparer.evidence[best]
             match = next((candidate for candidate in entry.values if agree(value, candidate)), None)
@@ -504,7 +498,6 @@ class Slots:
             value.text,
             value.kind,
             status,
-            difference,
             passage,
             rival=span,
             rival_text=text,
@@ -642,9 +635,3 @@ def have_same_numbers(first: str, second: str) -> bool:
 
 def _last_noun(value: Value) -> list[str]:
     return value.noun.split(" ")[-1:]
-
-
-def _difference(value: Value) -> Difference:
-    if value.kind == "quantity":
-        return "number"
-    return "name" if value.kind == "name" else "date or unit"

@@ -126,12 +126,10 @@ class Sigmoid:
     offset: float
 
     @classmethod
-    def fit(cls, scores: Scores, labels: Labels, weights: Scores | None = None) -> Sigmoid:
-        """Fit it on scores of rows that the classifier did not learn from (Platt 1999, smoothed targets);
-        `weights` (rows,) say how much each counts."""
+    def fit(cls, scores: Scores, labels: Labels) -> Sigmoid:
+        """Fit it on scores of rows that the classifier did not learn from (Platt 1999, smoothed targets)."""
         from scipy.optimize import minimize  # half a second that judging does not need
 
-        counts = np.ones(len(scores)) if weights is None else weights
         scale = max(1.0, float(np.abs(scores).max()))
         positive, negative = int(labels.sum()), int((~labels).sum())
         targets = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
@@ -139,8 +137,8 @@ class Sigmoid:
         def loss(parameters: Scores) -> tuple[float, Scores]:
             log_odds = parameters[0] * scores / scale + parameters[1]
             error = expit(log_odds) - targets
-            value = counts @ (np.logaddexp(0, log_odds) - targets * log_odds)
-            return float(value), np.array([(counts * error) @ scores / scale, counts @ error])
+            value = (np.logaddexp(0, log_odds) - targets * log_odds).sum()
+            return float(value), np.array([error @ scores / scale, error.sum()])
 
         start = np.array([0.0, np.log((positive + 1) / (negative + 1))])
         options = {"gtol": 1e-6, "ftol": 64 * np.finfo(float).eps}

@@ -61,6 +61,10 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return tags
 
 
+SWEPT = 101
+"""How many thresholds are tried."""
+
+
 class ThresholdClassifier(BinaryClassifier):
     """The paper's threshold (Tables 1 and 5): the second class (hallucinated) where the mean is low.
 
@@ -71,9 +75,8 @@ class ThresholdClassifier(BinaryClassifier):
     turns it round, where training rows speak clearly against it.
     """
 
-    def __init__(self, trim: float = 0.01, steps: int = 100) -> None:
+    def __init__(self, trim: float = 0.01) -> None:
         self.trim = trim
-        self.steps = steps
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         if not 0 <= self.trim < 0.5:
@@ -82,7 +85,7 @@ class ThresholdClassifier(BinaryClassifier):
         positive = self._learn_classes(y)
         means = flattened(rows).mean(1, dtype=np.float64)
         self.low_, self.high_ = map(float, np.quantile(means, [self.trim, 1 - self.trim]))
-        swept = np.linspace(0, 1, self.steps + 1)
+        swept = np.linspace(0, 1, SWEPT)
         accuracy = ((self._scaled(means) < swept[:, None]) == positive).mean(1)
         best = np.flatnonzero(accuracy == accuracy.max())
         self.threshold_ = float(swept[best[len(best) // 2]])

@@ -93,7 +93,6 @@ class TokenModel(Model):
             float(claims[stating].max()) if stating else None,
             rule.shift(record.generator),
             TokenMarks(marks.astype(np.float32), rule.token_threshold),
-            scores,
             Claims(claims, statements.stating),
             contradictions,
             against,

@@ -14,7 +14,6 @@ from lrp4rag.claims.nearest import Nearest
 from lrp4rag.claims.stating import Stating, stating_of
 from lrp4rag.classifiers.decision import Flags
 from lrp4rag.classifiers.domain import Unlike, each_once
-from lrp4rag.classifiers.ensemble import TokenScores
 from lrp4rag.features.units import smoothed
 from lrp4rag.lrp.relevance import Array, Relevance
 from lrp4rag.reader.encoding import FIRST_PASSAGE, Encoded, tokens_in
@@ -240,7 +239,7 @@ class Assessment:
 
     * `probability`: that it is hallucinated, None where it states nothing; `shift` is what its known
       generator added to the log odds.
-    * `marks`: the probabilities of its tokens, of a model that scores tokens; `scores` are their log odds.
+    * `marks`: the probabilities of its tokens, of a model that scores tokens.
     * `claims`: of its sentences, and `contradictions`: the values that a passage has otherwise, likewise;
       `differences`: what else passages have against its sentences.
     * `token_threshold`: smoothed relevance (in logits) below which tokens are suspect, of one that does not.
@@ -249,7 +248,6 @@ class Assessment:
     probability: float | None = None
     shift: float = 0.0
     marks: TokenMarks | None = None
-    scores: TokenScores | None = None
     claims: Claims | None = None
     contradictions: tuple[Contradiction, ...] = ()
     differences: tuple[Difference, ...] = ()

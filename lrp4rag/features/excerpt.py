@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from lrp4rag.claims.arithmetic import Computed
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index
-from lrp4rag.claims.nearest import Nearest, nearest
 from lrp4rag.claims.surroundings import Surroundings, written_before
 from lrp4rag.claims.value import Value, agree, comparable
 from lrp4rag.claims.words import content_words
@@ -118,10 +117,6 @@ class LongPrompt:
         self._around = Surroundings(" ".join(self.passages))
         self._passage = np.array([place.passage for place in self.index.places], dtype=np.intp)
         self._lengths, self._headings, self._frame = self._tokens(encoded)
-
-    def nearest(self, statement: str) -> Nearest | None:
-        """Return the sentence of all passages that has most of the statement's words."""
-        return nearest(self.index, self.passages, statement)
 
     def excerpt(self, response: str, *, tokens: float, passages: float, most: float) -> Excerpt:
         """Return the prompt cut down for a response (perhaps ""), to about so many tokens and at most so many

@@ -42,11 +42,11 @@ def comparison_of(question: str, passages: list[str], response: str, text: str) 
 @pytest.mark.parametrize("response", ["The Brio 3 runs for {}.", "It runs for {}.", "{}."])
 def test_value_of_another_model_is_contradicted(passage, response):
     wrong = comparison_of(QUESTION, [passage], response.format("38 minutes"), "38 minutes")
-    assert (wrong.status, wrong.difference, wrong.rival_text) == ("contradicted", "subject", "22 minutes")
+    assert (wrong.status, wrong.rival_text) == ("contradicted", "22 minutes")
     assert wrong.rival is not None
     assert passage[slice(*wrong.rival)] == "22 minutes"
     right = comparison_of(QUESTION, [passage], response.format("22 minutes"), "22 minutes")
-    assert (right.status, right.difference, right.rival_text) == ("supported", "", "22 minutes")
+    assert (right.status, right.rival_text) == ("supported", "22 minutes")
 
 
 PLANTS = [
@@ -57,21 +57,21 @@ PLANTS = [
 
 
 @pytest.mark.parametrize(
-    ("response", "text", "status", "difference"),
+    ("response", "text", "status"),
     [
-        ("The bridge was designed by Anna Kern.", "Anna Kern", "supported", ""),
-        ("It opened on 3 May 1932.", "3 May 1932", "supported", ""),
-        ("The bridge opened on 5 May 1932.", "5 May 1932", "contradicted", "date or unit"),
-        ("Parcels are kept at the depot for 12 days.", "12 days", "contradicted", "number"),
-        ("Parcels are kept at the depot for 3 weeks.", "3 weeks", "contradicted", "number"),
-        ("Complaints must be sent within 21 days.", "21 days", "supported", ""),
-        ("Its paint weighs 70 kg.", "70 kg", "unsupported", ""),
-        ("The works made 900 tonnes more in 2021 than in 2019.", "900 tonnes", "computed", ""),
+        ("The bridge was designed by Anna Kern.", "Anna Kern", "supported"),
+        ("It opened on 3 May 1932.", "3 May 1932", "supported"),
+        ("The bridge opened on 5 May 1932.", "5 May 1932", "contradicted"),
+        ("Parcels are kept at the depot for 12 days.", "12 days", "contradicted"),
+        ("Parcels are kept at the depot for 3 weeks.", "3 weeks", "contradicted"),
+        ("Complaints must be sent within 21 days.", "21 days", "supported"),
+        ("Its paint weighs 70 kg.", "70 kg", "unsupported"),
+        ("The works made 900 tonnes more in 2021 than in 2019.", "900 tonnes", "computed"),
     ],
 )
-def test_status_and_kind_of_difference(response, text, status, difference):
+def test_status(response, text, status):
     found = comparison_of("What do we know?", PLANTS, response, text)
-    assert (found.status, found.difference) == (status, difference)
+    assert found.status == status
     assert response[found.start : found.end] == text
 
 

@@ -12,7 +12,6 @@ from sklearn.svm import SVC
 
 from lrp4rag.classifiers.calibration import (
     Candidate,
-    Sigmoid,
     balanced_weights,
     fit_best,
     grouped_folds,
@@ -159,15 +158,3 @@ def test_both_classes_of_each_set_count_as_many():
         assert weights[inside & labels].sum() == pytest.approx(weights[inside & ~labels].sum())
         assert weights[inside].sum() == pytest.approx(inside.sum())
     assert weights[8] == 1
-
-
-def test_a_row_of_weight_two_is_as_two_rows():
-    scores = np.tile([0.1, 0.9, 0.4, 0.6, 0.5], 200)  # many, for smoothed targets count rows
-    labels = np.tile([False, True, True, False, True], 200)
-    weights = np.tile([1.0, 1, 2, 1, 1], 200)
-    twice = np.repeat(np.arange(1000), weights.astype(int))
-    weighted, again = Sigmoid.fit(scores, labels, weights), Sigmoid.fit(scores[twice], labels[twice])
-    np.testing.assert_allclose(weighted.predict(scores), again.predict(scores), atol=1e-3)
-    plain = Sigmoid.fit(scores, labels)
-    assert plain == Sigmoid.fit(scores, labels, np.ones(1000))
-    assert abs(weighted.predict(scores) - plain.predict(scores)).max() > 0.05
