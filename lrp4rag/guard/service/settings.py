@@ -17,7 +17,7 @@ from lrp4rag.util.errors import InputError
 from lrp4rag.util.types import Number, Positive, Probability, Whole, first_fault
 from lrp4rag.util.yaml_file import line_of, read_yaml
 
-FOREIGN = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK"}
+FOREIGN = {"LRP4RAG_QUIET", "LRP4RAG_CACHE", "LRP4RAG_TRACEBACK", "LRP4RAG_TOKEN"}
 """Variables of the environment that are not the server's."""
 Label = Annotated[str, Field(min_length=1, max_length=60)]
 """The name of a topic or a model: it is recorded with decisions."""

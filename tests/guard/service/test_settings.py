@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lrp4rag.cli.group import TRACEBACK
+from lrp4rag.cli.redteam import TOKEN
 from lrp4rag.guard.service.access import new_token
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.quiet import QUIET
 
 HASH = "0" * 64
 
@@ -88,6 +91,12 @@ def test_a_variable_that_is_no_setting(monkeypatch) -> None:
     monkeypatch.setenv("LRP4RAG_PROT", "8000")
     with pytest.raises(InputError, match="LRP4RAG_PROT"):
         Settings.load(None)
+
+
+@pytest.mark.parametrize("name", [TOKEN, TRACEBACK, QUIET, "LRP4RAG_CACHE"])
+def test_variables_of_other_commands_may_be_set(monkeypatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    assert Settings.load(None) == Settings()
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
