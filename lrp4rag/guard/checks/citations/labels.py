@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lrp4rag.claims.numerals import number_of_roman
@@ -25,6 +25,7 @@ _LABEL = re.compile(
     rf"(?P<numbers>(?:{_NUMBER}|{_ROMAN}|[A-Z]\b)(?(many){_MORE}|(?:[-\u2013]{_NUMBER})?))(?![\w%])"
 )
 _BARE = re.compile(r"^[ \t#*]{0,8}(?P<number>\d{1,3}(?:\.\d{1,3}){0,5})\.?[ \t*]{1,4}(?=[A-Z])", re.MULTILINE)
+_LINE = re.compile(r"\n[ \t#*]*")
 _ENTRY = re.compile(rf"(?P<range>[-\u2013] ?|to )?(?P<number>{_NUMBER}|{_ROMAN}|[A-Z]\b)")
 
 _BODIES = r"ISO(?:/IEC)?|IEC|IEEE|NIST(?: SP)?|ASTM|ANSI|DIN|EN|BS|RFC|PCI[ -]DSS|FIPS|ETSI|ITU-T"
@@ -85,7 +86,7 @@ def same_standard(first: Label, second: Label) -> bool:
     return years[0] == years[1] or not all(years)
 
 
-def parts_of(text: str) -> list[tuple[Label, int, int]]:
+def parts_of(text: str, tick: Callable[[], None]) -> list[tuple[Label, int, int]]:
     """Return each label of a passage with the characters that stand under it.
 
     A label that opens a sentence or a line is a heading: the text up to the next heading stands under it. Any
@@ -95,12 +96,11 @@ def parts_of(text: str) -> list[tuple[Label, int, int]]:
     sentences = sentences_in(text)
     begins = {start for start, _ in sentences}
     labels = sorted([*find_labels(text), *find_headings(text)], key=lambda label: label.start)
-    headings = [
-        label for label in labels if label.start in begins or text[: label.start].rstrip(" \t#*")[-1:] == "\n"
-    ]
+    begins |= {match.end() for match in _LINE.finditer(text)}
     parts, position = [], 0
-    ends = _ends(headings, len(text))
+    ends = _ends([label for label in labels if label.start in begins], len(text))
     for number, label in enumerate(labels):
+        tick()
         if label in ends:
             parts.append((label, label.start, ends[label]))
             continue
@@ -117,16 +117,15 @@ def parts_of(text: str) -> list[tuple[Label, int, int]]:
 
 def _ends(headings: list[Label], length: int) -> dict[Label, int]:
     """Return where the part of each heading ends: at the next heading of its family that is not in it."""
-    ends: dict[Label, int] = {}
-    open_: list[Label] = []
+    ends = dict.fromkeys(headings, length)
+    open_: dict[tuple[str, str], list[Label]] = {}  # by family and number: a number may come again and again
     for heading in headings:
-        for outer in list(open_):
-            inner = heading.numbers and outer.numbers and within(heading.numbers[0], outer.numbers[-1])
-            if heading.family == outer.family and not inner:
-                ends[outer] = heading.start
-                open_.remove(outer)
-        open_.append(heading)
-    return {**dict.fromkeys(open_, length), **ends}
+        for family, number in list(open_):
+            inner = heading.numbers and number and within(heading.numbers[0], number)
+            if family == heading.family and not inner:
+                ends |= dict.fromkeys(open_.pop((family, number)), heading.start)
+        open_.setdefault((heading.family, heading.numbers[-1] if heading.numbers else ""), []).append(heading)
+    return ends
 
 
 def _standards(text: str) -> Iterator[Label]:

@@ -56,7 +56,7 @@ class Library:
         """Version and dates of each passage."""
         self._ids = {source.id.casefold(): number for number, source in enumerate(sources) if source.id}
         self._titles = [_words(source.title or "") for source in sources]
-        self._parts = [parts_of(text) for text in self.texts]
+        self._parts = [parts_of(text, self.tick) for text in self.texts]
         self._plain_texts = [_plain(text) for text in self.texts]
         self._capitals = ["".join(re.findall(r"\b[A-Z](?=[a-z])", text)) for text in self.texts]
 
