@@ -213,6 +213,7 @@ class JudgedAnswer:
                 [span for piece in answer.judged for span in piece.spans],
             ),
             texts=texts_of(self.example.question, self.example.passages, answer.text),
+            sources=self.example.sources,
         )
 
 

@@ -66,6 +66,7 @@ async def _judge(server: State, body: JudgeRequest, by: str, *, admitted: bool =
         **_labels(server, body, sentences=len(verdict.sentences)),
         evidence=evidence_of(verdict.sentences, verdict.spans),
         texts=texts_of(example.question, example.passages, body.response),
+        sources=example.sources,
     )
     metrics.took("checks", "response", assessment.checked.took)
     metrics.took("whole", "response", time.monotonic() - started)

@@ -46,8 +46,8 @@ class Recorder:
         self._appending, self._catching_up = threading.Lock(), threading.Lock()
         self._queue = Queue()
         self._catch_up()
-        self.on_decision: Callable[[Decision, Mapping[str, str]], None] | None = None
-        """Called with each decision on an answer and its texts; returns at once."""
+        self.on_decision: Callable[[Decision, Mapping[str, str], Sequence[Source]], None] | None = None
+        """Called with each decision on an answer, its texts and its passages; returns at once."""
         self._versions = {**detector.versions, "policy": policy.hash}
 
     async def decide(
@@ -59,18 +59,19 @@ class Recorder:
         by: str,
         rule: str | None = None,
         texts: Mapping[str, str] | None = None,
+        sources: Sequence[Source] = (),
         **more: Any,
     ) -> Decision:
         """Write a decision made for the client `by`; `more` are scores and numbers, and only `texts` hold
-        what people wrote. Once this returns, the decision is on disk; raises a problem (503) where it cannot
-        be written."""
+        what people wrote; `sources` are for `on_decision`. Once this returns, the decision is on disk; raises
+        a problem (503) where it cannot be written."""
         decision = Decision(id=new_id(), action=action, reason=reason, policy=self._policy.hash, rule=rule)
         outcome = {"action": action, "reason": reason, **({} if rule is None else {"rule": rule})}
         record = {"id": decision.id, "kind": kind, **outcome, "client": by, **self._versions, **more}
         await self._append(kind, record, texts)
         metrics.decided(record)
         if self.on_decision is not None and kind in KINDS and texts:
-            self.on_decision(decision, texts)
+            self.on_decision(decision, texts, sources)
         return decision
 
     async def note(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -21,7 +21,7 @@ from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.access import Access
 from lrp4rag.guard.service.models import Decision
 from lrp4rag.guard.service.recording import Recorder
-from lrp4rag.guard.service.reviews import OPINION, PASSAGE
+from lrp4rag.guard.service.reviews import OPINION
 from lrp4rag.guard.service.settings import Settings
 from lrp4rag.guard.service.upstream import ReaderUpstream, Upstream, http_upstream
 from lrp4rag.guard.service.worker import ModelWorker
@@ -124,7 +124,7 @@ async def running(settings: Settings, detector: Detector | None = None) -> Async
 
 async def _second_opinions(
     stack: AsyncExitStack, settings: Settings, recorder: Recorder
-) -> Callable[[Decision, Mapping[str, str]], None]:
+) -> Callable[[Decision, Mapping[str, str], Sequence[Source]], None]:
     """Return a function that offers answers to the judge: all that are escalated, and a share of the others.
     The judge's opinions are records of the log, for which no answer waits."""
     client = await stack.enter_async_context(httpx.AsyncClient())
@@ -141,10 +141,11 @@ async def _second_opinions(
 
     opinions = await stack.enter_async_context(SecondOpinions(judge, record_opinion))
 
-    def offer(decision: Decision, texts: Mapping[str, str]) -> None:
+    def offer(decision: Decision, texts: Mapping[str, str], sources: Sequence[Source]) -> None:
         why = sampler.chosen(decision.id, escalated=decision.action == "escalate")
-        passages = tuple(Source(text) for name, text in texts.items() if name.startswith(PASSAGE))
-        if why is not None and opinions.offer(decision.id, texts["question"], passages, texts["response"]):
+        if why is not None and opinions.offer(
+            decision.id, texts["question"], tuple(sources), texts["response"]
+        ):
             chosen[decision.id] = why
 
     return offer

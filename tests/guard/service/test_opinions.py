@@ -8,11 +8,18 @@ import time
 import pytest
 
 from lrp4rag.guard.second_opinion import QUESTIONS
+from tests.guard.service.conftest import asked as chat
 from tests.guard.service.conftest import recorded
-from tests.guard.service.scripted_upstream import Script, serving
+from tests.guard.service.scripted_upstream import Script, events, serving
 from tests.guard.service.test_reviews import ONE
 
 REPLY = json.dumps({name: {"answer": "no", "reason": "SECRET"} for name in QUESTIONS})
+
+
+def await_request(judge: Script, count: int) -> None:
+    until = time.monotonic() + 10
+    while len(judge.asked) < count and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +32,21 @@ def test_which_answers_it_is_asked_about(start, tmp_path, action: str, share: fl
         policy = {"abstained": action, "claims": claims, "bands": [{"action": action, "reason": "suspect"}]}
         with start(upstream=None, policy=policy, judge=url, judge_share=share) as client:
             client.post("/v1/judge", json=ONE)
-            until = time.monotonic() + 10
-            while asked and not judge.asked and time.monotonic() < until:
-                time.sleep(0.02)
+            await_request(judge, asked)
     assert len(judge.asked) == asked
     first, *others = recorded(tmp_path / "audit.db")
     told = [(one["kind"], one["of"], one["failure"]) for one in others]
     assert told == [("opinion", first["id"], "refused")] * asked
+
+
+def test_it_sees_what_passages_are_called(start, script: Script, judged: list[str]) -> None:
+    """An answer may cite them by their ids, versions and dates."""
+    passages = [{"text": "It is 31 metres tall.", "id": "HR-12", "version": "3.1", "effective": "2026-01-01"}]
+    script.stream = events("It is 31 metres tall [HR-12].")
+    judge = Script(error={"message": "no"}, status=400)
+    with serving(judge) as url, start(judge=url, judge_share=1) as client:
+        client.post("/v1/judge", json=ONE | {"passages": passages})
+        client.post("/v1/chat/completions", json=chat(lrp4rag={"passages": passages}))
+        await_request(judge, 2)
+    framed = "id: HR-12\nversion: 3.1\neffective: 2026-01-01\nIt is 31 metres tall.\n"
+    assert [framed in request["messages"][1]["content"] for request in judge.asked] == [True, True]
