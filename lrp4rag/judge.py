@@ -66,13 +66,9 @@ needs."""
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ExplainedVerdict(Analysis):
-    """A verdict with the analysis that it was made of. In a notebook it shows itself.
-
-    `prevalence` is the one that probability and threshold are for, None where it is that of training.
-    """
+    """A verdict with the analysis that it was made of. In a notebook it shows itself."""
 
     detector: Detector
-    prevalence: float | None = None
 
     def __post_init__(self) -> None:
         Verdict.__post_init__(self)
@@ -80,7 +76,7 @@ class ExplainedVerdict(Analysis):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `lrp4rag analyse --json` prints: JSON values only, passages counted from 1."""
-        return record(self, prevalence=self.prevalence)
+        return record(self)
 
     def to_html(self) -> str:
         """Return a self-contained page, to be written as UTF-8: the prompt shaded by what each sentence rests
@@ -533,9 +529,9 @@ class Detector:
             judgement, shades = self._rows(verdict.judgement, seconds)
         names = (
             *("example", "encoded", "reader", "generated", "composite", "target"),
-            *("context", "excerpt", "read", "comparer", "calibrated"),
+            *("context", "excerpt", "read", "comparer", "calibrated", "prevalence", "detector"),
         )
-        details = {name: getattr(verdict, name) for name in (*names, "detector", "prevalence")}
+        details = {name: getattr(verdict, name) for name in names}
         details |= {"seconds": seconds} | shades
         return _Examined(judgement, verdict.evidence, details).verdict()
 

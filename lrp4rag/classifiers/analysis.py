@@ -32,7 +32,8 @@ class Analysis(Verdict):
     that was read. `encoded` is the prompt as the reader has it: of a long one the `excerpt`, whose way back
     to the passages it has. Where texts alone were judged, `marks` are of the words of `judgement.encoded`.
     `comparer` is the published one that read the sentences, None where the detector's own did. `calibrated`
-    is False where the detector compares texts alone beside a reader of which it knows nothing.
+    is False where the detector compares texts alone beside a reader of which it knows nothing. `prevalence`
+    is the share of hallucinated responses that probability and threshold are for, None for that of training.
     """
 
     example: Example
@@ -50,6 +51,7 @@ class Analysis(Verdict):
     excerpt: Excerpt | None = None
     comparer: Published | None = None
     calibrated: bool = True
+    prevalence: float | None = None
 
     def nearest_to(self, statement: str) -> Nearest | None:
         """Return the sentence of the passages that has most of the statement's words."""

@@ -197,9 +197,9 @@ def _print_verdict(verdict: ExplainedVerdict, decision: Assessment | None, as_js
     from lrp4rag.report.terminal import render
 
     if as_json:
-        say_json(record(verdict, prevalence=verdict.prevalence, decision=decision))
+        say_json(record(verdict, decision=decision))
     else:
-        open_console().print(render(verdict, prevalence=verdict.prevalence, decision=decision))
+        open_console().print(render(verdict, decision=decision))
 
 
 class _Printer:
@@ -242,7 +242,7 @@ def _print_many(
 
     def show(_: Example) -> None:
         verdict, decision = following()
-        row = record(verdict, prevalence=verdict.prevalence, decision=decision)
+        row = record(verdict, decision=decision)
         printer.show(row, render_line(verdict))
 
     code = work_through(examples, show)
@@ -287,6 +287,6 @@ def _row(policy: Policy | None, verdict: ExplainedVerdict) -> dict[str, Any]:
     judged = policy is not None and verdict.detector.model is not None
     decision = assess(policy, verdict.example, verdict) if policy is not None and judged else None
     return {
-        "record": record(verdict, prevalence=verdict.prevalence, decision=decision),
+        "record": record(verdict, decision=decision),
         "line": render_line(verdict).plain,
     }

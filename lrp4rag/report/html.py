@@ -36,6 +36,7 @@ from lrp4rag.report.words import (
     contradiction_words,
     difference_words,
     figure_words,
+    prevalence_words,
     reader_words,
     rests_on,
     time_words,
@@ -97,10 +98,11 @@ def summary_of(analysis: Analysis, *, decision: Decision | None = None) -> dict[
         texts += [(response[end : span.start], ""), (span.text, words)]
         end = span.end
     texts.append((response[end:], ""))
+    shifted = [] if analysis.prevalence is None else [prevalence_words(analysis.prevalence)]
     return {
         "headline": verdict_words(analysis),
         "color": {None: "#555", True: "#b3261e", False: "#1b6e3c"}[analysis.hallucinated],
-        "unlike": cautions(analysis),
+        "notes": [*shifted, *cautions(analysis)],
         "texts": [(text, words) for text, words in texts if text],
         "contradicted": [line for span in analysis.spans for line in contradiction_words(span)],
         "further": [*map(difference_words, analysis.differences), *map(computed_words, analysis.computed)],
@@ -124,6 +126,8 @@ def _facts(analysis: Analysis, detector: str | None) -> list[tuple[str, str]]:
     named = detector or ("none" if analysis.threshold is None else "not named")
     if analysis.threshold is not None:
         named += f"; hallucinated from probability {analysis.threshold:.2f}"
+    if analysis.prevalence is not None:
+        named += f"; {prevalence_words(analysis.prevalence)}"
     if analysis.token_threshold is not None:
         named += f"; marked in suspect sentences below relevance {analysis.token_threshold:.3g}"
     source = "the reader" if analysis.generated else analysis.example.generator

@@ -14,9 +14,7 @@ from lrp4rag.report.decision import Decision
 from lrp4rag.report.words import reasons_of
 
 
-def record(
-    analysis: Analysis, *, prevalence: float | None = None, decision: Decision | None = None
-) -> dict[str, Any]:
+def record(analysis: Analysis, *, decision: Decision | None = None) -> dict[str, Any]:
     """Return the verdict and its evidence as JSON values, with offsets into `response`.
 
     * `probability`, `threshold` and `hallucinated` are null without a detector; `hallucinated` also where the
@@ -50,7 +48,7 @@ def record(
         "threshold": _number(analysis.threshold),
         "hallucinated": analysis.hallucinated,
         "abstained": analysis.abstained,
-        "prevalence": _number(prevalence),
+        "prevalence": _number(analysis.prevalence),
         "generator_shift": _number(analysis.shift),
         "unlike": [asdict(item) for item in analysis.unlike],
         "computed": [

@@ -20,6 +20,7 @@ from lrp4rag.report.words import (
     contradiction_words,
     figure_words,
     main_reasons,
+    prevalence_words,
     rests_on,
     time_words,
     token_words,
@@ -32,17 +33,15 @@ SUSPECT = "bold magenta underline"
 BAR_WIDTH = 20
 
 
-def render(
-    analysis: Analysis, *, prevalence: float | None = None, decision: Decision | None = None
-) -> RenderableType:
+def render(analysis: Analysis, *, decision: Decision | None = None) -> RenderableType:
     """Render verdict, response with suspect spans, sentences with what they rest on, what a policy does with
-    it, and where time went; and the `prevalence` that the probability is for, where one is given.
+    it, and where time went; and the prevalence that the probability is for, where it is not that of training.
 
     Where the console has no colour, suspect spans stand between ⟦ and ⟧.
     """
     blocks: list[RenderableType] = [_Adaptive(lambda console, options: _headline(analysis, options))]
-    if prevalence is not None:
-        blocks.append(Text(_prevalence_words(prevalence), style="dim"))
+    if analysis.prevalence is not None:
+        blocks.append(Text(prevalence_words(analysis.prevalence), style="dim"))
     blocks += [Text(line, style="yellow") for line in cautions(analysis)]
     blocks += [Text(""), _Adaptive(lambda console, options: _response(analysis, console, options)), Text("")]
     if analysis.spans:
@@ -141,14 +140,10 @@ def render_summary(tally: Tally) -> Text:
         spent, slowest = tally.slowest
         text.append(f", slowest {one_line(slowest, 40)} ({spent:.1f} s)")
     if tally.prevalence is not None:
-        text.append(f"\n{_prevalence_words(tally.prevalence)}", style="dim")
+        text.append(f"\n{prevalence_words(tally.prevalence)}", style="dim")
     if not tally.calibrated:
         text.append(f"\n{uncalibrated_words()}", style="yellow")
     return text
-
-
-def _prevalence_words(prevalence: float) -> str:
-    return f"probabilities are for a prevalence of {prevalence:.3g}"
 
 
 class _Adaptive:

@@ -223,6 +223,11 @@ def cautions(analysis: Analysis) -> list[str]:
     ]
 
 
+def prevalence_words(prevalence: float) -> str:
+    """Word the share of hallucinated responses that probabilities are for."""
+    return f"probabilities are for a prevalence of {prevalence:.3g}"
+
+
 def unlike_words(verdict: Verdict) -> list[str]:
     """Word how the example is out of the training distribution, a line each."""
     return [

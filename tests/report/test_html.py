@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from lrp4rag.report.html import html_page
+from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.page import Piece, cut, level, rounded
 from lrp4rag.report.record import record
 from tests.report.samples import RESPONSE, analysis_of, encoded_of, grounded_then_not, hostile
@@ -85,6 +85,16 @@ def test_the_page_shows_verdict_prompt_and_response():
     facts = page.text("dl")
     for words in ("bridge-1", "tiny, raw prompt, float32, abc123", "attnlrp", "default", "0.50"):
         assert words in facts
+
+
+def test_the_page_says_which_prevalence_its_probabilities_are_for():
+    words, analysis = "probabilities are for a prevalence of 0.12", grounded_then_not()
+    assert words not in html_page(analysis) + html_summary(analysis)
+    shifted = replace(analysis, prevalence=0.12)
+    page = Page(html_page(shifted))
+    assert page.data()["verdict"]["prevalence"] == 0.12
+    assert words in page.text("dl")
+    assert words in html_summary(shifted)
 
 
 def test_segments_shading_and_marks_need_no_script():
