@@ -148,6 +148,7 @@ def evaluate(
         repr(choice),
         repr(reader),
         str(detector.card.sha256),
+        "" if detector.replacement is None else detector.replacement.digest,
         policy.hash,
         str(day),
         __version__,

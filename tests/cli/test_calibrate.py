@@ -13,10 +13,11 @@ from click.testing import CliRunner
 
 from lrp4rag.cli import main
 from lrp4rag.example import Example, Label
+from lrp4rag.guard.evaluation.unfinished import Unfinished
 from lrp4rag.judge import Detector
 from lrp4rag.reader import Reader
 from lrp4rag.reader.comparer import EncodedPair, Entailment, EntailmentModel, Pair
-from lrp4rag.reader.published import Calibration
+from lrp4rag.reader.published import Calibration, Scale
 from lrp4rag.util.errors import InputError
 from tests.cli.plain_detector import plain_detector
 from tests.reader.published import save_published
@@ -111,6 +112,28 @@ def test_commands_judge_by_it_and_say_so(
     out = tmp_path / "results.json"
     assert "published" in run("evaluate", data, *common, "--out", out, "--bootstrap", 10).stdout
     assert "published" in json.loads(out.read_text())["made_with"]["comparer"]
+
+
+def test_a_killed_evaluation_does_not_go_on_with_what_another_comparer_read(
+    run: Any,
+    calibrated: Path,
+    reads_comparer: Path,
+    reader_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(Unfinished, "done", lambda self: None)
+    data, file, out = tmp_path / "d.jsonl", tmp_path / "c.json", tmp_path / "results.json"
+    write_jsonl(examples(2, first=100), data)
+    common = ["--detector", reads_comparer, "--reader", reader_folder, "--comparer", file, "--bootstrap", 10]
+    rows, calibration = [], Calibration.read(calibrated)
+    for offset in (0, 0, 1):
+        scales = calibration.scales.model_copy(update={"words": Scale(offset=offset)})
+        calibration.model_copy(update={"scales": scales}).write(file)
+        run("evaluate", data, *common, "--out", out)
+        lines = Path(f"{out}.unfinished").read_text().split("\n")
+        rows.append(len(list(filter(None, lines))))
+    assert rows == [2, 2, 4]
 
 
 def test_what_it_was_calibrated_on_is_seen(
