@@ -75,7 +75,7 @@ def drift(
     if baseline is None:
         early = preceding(late, BASELINE_LENGTHS)
     else:
-        early = period(baseline, now, end=late.start, field="baseline")
+        early = period(baseline, now, end=late.start, field="reference")
     with AuditLog.open(database, read_only=True) as log:
         if html_path is not None:
             check_written(html_path, log.files)

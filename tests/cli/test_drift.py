@@ -69,8 +69,8 @@ def test_json_and_the_page(command: Run, tmp_path: Path) -> None:
     [
         (["--since", "7 days"], "same", "field 'since': '7 days'"),
         (["--since", "2199-01-01"], "same", "is yet to come"),
-        (["--since", "7d", "--baseline", "3d"], "same", "field 'baseline'"),
-        (["--since", "7d", "--baseline", "20d..5d"], "same", "the windows overlap"),
+        (["--since", "7d", "--reference", "3d"], "same", "field 'reference'"),
+        (["--since", "7d", "--reference", "20d..5d"], "same", "the windows overlap"),
         (["--since", "1h"], "same", "20 are needed"),
         ([], "empty", "holds no answers"),
         ([], "none", "no audit log here"),

@@ -61,8 +61,8 @@ def test_the_help_tells_how_many_cases_there_are(run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--target", "nowhere"], "a server's address"),
-        (["--target", "http://127.0.0.1:9"], "server running there"),
+        (["--server", "nowhere"], "field '--server': give 'local', or a server's address"),
+        (["--server", "http://127.0.0.1:9"], "server running there"),
         (["--target", "http://127.0.0.1:9", "--policy", "p.yaml"], "its own policy"),
         (["--kind", "x"], "there are: no-document"),
         (["--cases", "missing.jsonl"], "no such file"),

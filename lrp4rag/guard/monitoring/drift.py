@@ -313,8 +313,8 @@ def compare(baseline: Window, window: Window, *, alpha: float = ALPHA, least: fl
 def _require(baseline: Window, window: Window) -> None:
     first, second = baseline.period, window.period
     if first.start < second.end and second.start < first.end:
-        raise InputError(f"the windows overlap: {first} and {second}", field="baseline")
-    for name, sample in (("baseline", baseline), ("since", window)):
+        raise InputError(f"the windows overlap: {first} and {second}", field="reference")
+    for name, sample in (("reference", baseline), ("since", window)):
         if len(sample.answers) < SMALLEST_SAMPLE:
             count = len(sample.answers)
             shortage = (

@@ -81,7 +81,7 @@ def preceding(late: Period, lengths: int) -> Period:
         return Period(late.start - lengths * late.length, late.start)
     except OverflowError:
         message = f"nothing is that long before {shown(late.start)}: name where it begins"
-        raise InputError(message, field="baseline") from None
+        raise InputError(message, field="reference") from None
 
 
 def shown(time: datetime) -> str:

@@ -90,13 +90,13 @@ class ServerTarget:
         try:
             address = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:
-            raise InputError(f"no address: {first_line(error)}", field="--target") from None
+            raise InputError(f"no address: {first_line(error)}", field="--server") from None
         plain = not address.userinfo and "?" not in url and "#" not in url
         if address.scheme not in ("http", "https") or not address.host or not plain:
             raise InputError(
                 "give 'local', or a server's address such as http://127.0.0.1:8000, without name, password, "
                 "? and #; a token goes into LRP4RAG_TOKEN",
-                field="--target",
+                field="--server",
             )
         if token is not None and not _TOKEN.fullmatch(token):
             raise InputError(
@@ -175,7 +175,7 @@ class ServerTarget:
         if method == "POST" and status in (404, 405):
             raise InputError(
                 f"{self.name} has no /v1/judge ({status}): give the address of 'lrp4rag serve'",
-                field="--target",
+                field="--server",
             )
         return status, content
 
@@ -195,7 +195,7 @@ class ServerTarget:
                 raise NotJudged(f"the server did not answer: {first_line(error)}") from None
             raise InputError(
                 f"{self.name} does not answer ({first_line(error)}): is the server running there?",
-                field="--target",
+                field="--server",
             ) from None
         except httpx.HTTPError as error:
             raise NotJudged(f"the server did not answer: {type(error).__name__}") from None

@@ -68,7 +68,7 @@ def test_a_window_without_answers_enough_is_an_error(count: int) -> None:
     assert error.value.field == "since"
     with pytest.raises(InputError, match=f"{count or 'no'} answers? ?.*, and 20 are needed") as error:
         compare(replace(few, period=EARLY), replace(many, period=LATE))
-    assert error.value.field == "baseline"
+    assert error.value.field == "reference"
     unreadable = replace(few, unreadable=7)
     with pytest.raises(InputError, match="7 records of it"):
         compare(many, unreadable)
