@@ -12,8 +12,10 @@ from lrp4rag.source import Source
 
 LOG = logging.getLogger("lrp4rag.service")
 
+AT_ONCE, MOST_WAITING = 2, 64
+CLOSING_SECONDS = 5.0
+
 OnOpinion = Callable[[str, Opinion], Awaitable[None]]
-_Case = tuple[str, str, tuple[Source, ...], str]
 
 
 class Judge(Protocol):
@@ -23,83 +25,43 @@ class Judge(Protocol):
 
 
 class SecondOpinions:
-    """Asks a judge about the answers offered, `at_once` at a time, and awaits `on_opinion` with each opinion.
+    """Asks a judge about the answers offered, `AT_ONCE` at a time, and awaits `on_opinion` with each opinion.
 
-    Use it as an asynchronous context manager; its end waits `closing_seconds` for accepted answers, and then
-    drops the rest. `heard` counts opinions, `dropped` answers without an opinion, and `failed` answers at
-    which the judge or `on_opinion` raised. In the end each offered answer is in one of these counts.
+    Use it as an asynchronous context manager; its end waits `CLOSING_SECONDS` for accepted answers, and then
+    drops the rest.
     """
 
-    def __init__(
-        self,
-        judge: Judge,
-        on_opinion: OnOpinion,
-        *,
-        most_waiting: int = 64,
-        at_once: int = 2,
-        closing_seconds: float = 5.0,
-    ) -> None:
-        """Raise `ValueError` where no answer could wait, or be judged."""
-        if most_waiting < 1 or at_once < 1:
-            raise ValueError("most_waiting and at_once: give at least 1")
-        self.heard = self.dropped = self.failed = 0
+    def __init__(self, judge: Judge, on_opinion: OnOpinion) -> None:
         self._judge, self._on_opinion = judge, on_opinion
-        self._at_once, self._seconds = at_once, closing_seconds
-        self._cases: asyncio.Queue[_Case] = asyncio.Queue(most_waiting)
-        self._group, self._workers = asyncio.TaskGroup(), list[asyncio.Task[None]]()
-        self._open = False
-
-    @property
-    def waiting(self) -> int:
-        return self._cases.qsize()
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def offer(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> bool:
-        """Accept an answer unless too many wait or the end has begun, and say whether. Returns at once; call
-        it in the thread of the event loop."""
-        is_accepted = self._open and not self._cases.full()
-        if is_accepted:
-            self._cases.put_nowait((decision, question, sources, response))
-        else:
-            self.dropped += 1
-        return is_accepted
+        """Accept an answer unless `MOST_WAITING` wait, and say whether. Returns at once; call it in the
+        thread of the event loop."""
+        if len(self._tasks) >= AT_ONCE + MOST_WAITING:
+            return False
+        task = asyncio.create_task(self._ask(decision, question, sources, response))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
 
     async def __aenter__(self) -> SecondOpinions:
-        await self._group.__aenter__()
-        self._workers = [self._group.create_task(self._work()) for _ in range(self._at_once)]
-        self._open = True
         return self
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
-        self._open = False
         try:
-            if error is None:
-                await self._drained()
+            if self._tasks and error is None:
+                await asyncio.wait(self._tasks, timeout=CLOSING_SECONDS)
         finally:
-            for worker in self._workers:
-                worker.cancel()
-            # An error is not the workers': the group would wrap it.
-            await self._group.__aexit__(None, None, None)
-            self.dropped += self._cases.qsize()
+            tasks = list(self._tasks)
+            if late := sum(task.cancel() for task in tasks):
+                LOG.warning("second opinions: %d are dropped at the end", late)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _drained(self) -> None:
+    async def _ask(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> None:
         try:
-            async with asyncio.timeout(self._seconds):
-                await self._cases.join()
-        except TimeoutError:
-            LOG.warning("second opinions: %d are dropped at the end", self._cases.qsize())
-
-    async def _work(self) -> None:
-        while True:
-            decision, question, sources, response = await self._cases.get()
-            try:
+            async with self._at_once:
                 await self._on_opinion(decision, await self._judge.ask(question, sources, response))
-                self.heard += 1
-            except asyncio.CancelledError:
-                self.dropped += 1
-                raise
-            except Exception as error:
-                # An error that ended the worker would end the server. Its message may hold texts.
-                self.failed += 1
-                LOG.error("second opinion on %s: %s", decision, type(error).__name__)
-            finally:
-                self._cases.task_done()
+        except Exception as error:  # one answer's; its message may hold texts
+            LOG.error("second opinion on %s: %s", decision, type(error).__name__)
