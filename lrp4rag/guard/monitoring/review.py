@@ -13,10 +13,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lrp4rag.guard.monitoring.windows import Answer, Period, answer_of, shown
-from lrp4rag.guard.second_opinion.sampling import Agreement, agreement, lot
+from lrp4rag.guard.second_opinion.kappa import Agreement, agreement
 from lrp4rag.guard.service.reviews import KINDS, OPINION, SAYING, last_statements, passages_of
 from lrp4rag.report.decision import ACTION_STYLES
 from lrp4rag.util.errors import InputError
+from lrp4rag.util.hashes import json_hash
 from lrp4rag.util.text import one_line, safe_cell, visible
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ Why = Literal["escalated", "disputed", "withheld", "doubtful", "sampled"]
 WHYS: tuple[Why, ...] = ("escalated", "disputed", "withheld", "doubtful", "sampled")
 """The reasons, in the order of the list."""
 LIMIT, SAMPLE = 50, 20
-LOTS = b"0"
-"""The key by which answers are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _chosen(
         left -= len(gravest)
         yield from ((answer, why, words) for answer, words in gravest)
     unremarkable = [answer for answer, _ in grouped["sampled"]]
-    drawn = sorted(unremarkable, key=lambda answer: (lot(LOTS, answer.id), answer.id))[:sample]
+    drawn = sorted(unremarkable, key=lambda answer: json_hash(answer.id))[:sample]
     for answer in sorted(drawn, key=lambda answer: answer.time):
         yield (
             answer,

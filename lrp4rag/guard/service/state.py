@@ -16,7 +16,7 @@ from prometheus_client import Metric
 from starlette.concurrency import run_in_threadpool
 
 from lrp4rag.guard.audit import AuditLog
-from lrp4rag.guard.second_opinion import LLMJudge, Opinion, Sampler, SecondOpinions
+from lrp4rag.guard.second_opinion import LLMJudge, Opinion, SecondOpinions
 from lrp4rag.guard.service import metrics
 from lrp4rag.guard.service.access import Access
 from lrp4rag.guard.service.models import Decision
@@ -130,7 +130,7 @@ async def _second_opinions(
     client = await stack.enter_async_context(httpx.AsyncClient())
     key = None if settings.judge_key is None else settings.judge_key.get_secret_value()
     judge = LLMJudge(client, str(settings.judge), settings.judge_model, key, seconds=settings.judge_seconds)
-    sampler = Sampler(secrets.token_bytes(32), settings.judge_share)
+    random = secrets.SystemRandom()  # nobody can tell which answers go unwatched
     chosen: dict[str, str] = {}
 
     async def record_opinion(decision: str, opinion: Opinion) -> None:
@@ -142,10 +142,10 @@ async def _second_opinions(
     opinions = await stack.enter_async_context(SecondOpinions(judge, record_opinion))
 
     def offer(decision: Decision, texts: Mapping[str, str], sources: Sequence[Source]) -> None:
-        why = sampler.chosen(decision.id, escalated=decision.action == "escalate")
-        if why is not None and opinions.offer(
+        escalated = decision.action == "escalate"
+        if (escalated or random.random() < settings.judge_share) and opinions.offer(
             decision.id, texts["question"], tuple(sources), texts["response"]
         ):
-            chosen[decision.id] = why
+            chosen[decision.id] = "escalated" if escalated else "sampled"
 
     return offer

@@ -1,57 +1,13 @@
-"""`Sampler`: the choice of answers that get a second opinion; `agreement`: how often detector and judge say
-the same, and how much of that is chance."""
+"""`agreement`: how often detector and judge say the same, and how much of that is chance."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-Chosen = Literal["escalated", "sampled"]
-
-SHORTEST_KEY = 16
-
-
-def lot(key: bytes, decision: str) -> int:
-    """Return a number below 2^64 for the id of a decision: as if drawn at random, but the same each time for
-    a key."""
-    digest = hmac.digest(key, decision.encode(errors="surrogatepass"), hashlib.sha256)
-    return int.from_bytes(digest[:8])
-
-
-@dataclass(frozen=True, slots=True)
-class Sampler:
-    """Chooses all escalated answers, and of the others a `share` between 0 and 1.
-
-    The choice follows from the id and a secret `key` of at least 16 bytes: it can be repeated later, also on
-    another machine, while nobody without the key can tell which answers go unwatched. A larger share chooses
-    all answers of a smaller one. Raises `ValueError` for another share, or a shorter key.
-    """
-
-    key: bytes = field(repr=False)
-    share: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ValueError("share: give a number from 0 to 1")
-        if len(self.key) < SHORTEST_KEY:
-            raise ValueError(f"key: give at least {SHORTEST_KEY} random bytes")
-
-    def chosen(self, decision: str, *, escalated: bool) -> Chosen | None:
-        """Return why the answer with this id of its decision gets a second opinion; None where it gets none.
-
-        Sampled answers stand for all that were not escalated; escalated answers stand for themselves only.
-        """
-        if escalated:
-            return "escalated"
-        return "sampled" if lot(self.key, decision) < self.share * 2**64 else None
-
 
 DRAWS = 2000
 _CELLS = ((True, True), (True, False), (False, True), (False, False))
