@@ -40,9 +40,7 @@ class GuardedStream:
     withheld, or the answer has ended. `result` is then, after the end, what is done with the whole of it.
     """
 
-    def __init__(
-        self, guard: Guard, question: str, passages: Sequence[str | Source], *, language: str = "en"
-    ) -> None:
+    def __init__(self, guard: Guard, question: str, passages: Sequence[str | Source]) -> None:
         """Read the prompt. Raises `InputError` as `Guard.judge` does."""
         require_text(question, "question")
         self._guard, sources = guard, sources_of(passages)
@@ -53,7 +51,7 @@ class GuardedStream:
         if self._answer.unfit is not None:
             return
         with guard.lock:
-            reading = guard.detector.reading_of(example_of(question, sources), language=language)
+            reading = guard.detector.reading_of(example_of(question, sources))
             with suppress(Exception):  # the first sentence that is judged will tell
                 reading.prepare()
         self._answer.begin(reading)
