@@ -178,10 +178,11 @@ def _print_json(example: Example, generated: Generate, stream: bool) -> None:
 def _print(example: Example, generated: Generate, stream: bool, headed: bool, stopped: str) -> None:
     from rich.text import Text
 
-    from lrp4rag.report.generation import TokenPrinter, render_legend, render_response, render_totals
+    from lrp4rag.report.generation import TokenPrinter, render_legend, render_totals
     from lrp4rag.util.text import one_line
 
     console = open_console()
+    printer = TokenPrinter(console)
 
     def open_up() -> None:
         if headed:
@@ -192,13 +193,13 @@ def _print(example: Example, generated: Generate, stream: bool, headed: bool, st
 
     if stream:
         open_up()
-        printer = TokenPrinter(console)
         generation = generated(example, printer)
-        printer.finish(generation)
     else:
         generation = generated(example, None)
         open_up()
-        console.print(render_response(generation))
+        for token in generation.tokens:
+            printer(token)
+    printer.finish(generation)
     console.print()
     console.print(render_totals(generation, stopped))
     if headed:

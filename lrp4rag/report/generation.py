@@ -32,46 +32,29 @@ BANDS = ((0.1, "on color(75)"), (0.25, "on color(153)"), (0.5, "on color(223)"),
 LEGEND = ("under 10 %", "25 %", "50 %", "more")
 
 
-class Painter:
-    """Turns tokens into coloured text, each when its characters are whole."""
-
-    def __init__(self) -> None:
-        self._waiting: Array | None = None
-        self._shown = 0
-        self._length = 0
-
-    def paint(self, token: GeneratedToken) -> Text | None:
-        """Return the text that this token completes; the tokens of one character count together."""
-        summed = token.by_segment if self._waiting is None else self._waiting + token.by_segment
-        if not token.text:
-            self._waiting = summed
-            return None
-        self._waiting = None
-        self._length += len(token.text)
-        # A response often starts with a space or an empty line, which belong to no word.
-        text = token.text if self._shown else token.text.lstrip()
-        self._shown += len(text)
-        return Text(visible(text), style=style(from_passages(summed))) if text else None
-
-    def rest(self, generation: Generation) -> Text:
-        """Return the characters that tokens left incomplete at the end."""
-        shade = "" if self._waiting is None else style(from_passages(self._waiting))
-        return Text(visible(generation.response[self._length :]), style=shade)
-
-
 class TokenPrinter:
-    """Prints tokens as they come; on a terminal, lines break between words."""
+    """Prints tokens as they come, each when its characters are whole; on a terminal, lines break between
+    words."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._painter, self._column = console, Painter(), 0
+        self._console, self._column = console, 0
+        self._waiting: Array | None = None
+        self._begun, self._length = False, 0
 
     def __call__(self, token: GeneratedToken) -> None:
-        text = self._painter.paint(token)
-        if text is not None:
-            self._write(text)
+        """Print the text that this token completes; the tokens of one character count together."""
+        summed = token.by_segment if self._waiting is None else self._waiting + token.by_segment
+        self._waiting = None if token.text else summed
+        self._length += len(token.text)
+        # A response often starts with a space or an empty line, which belong to no word.
+        text = token.text if self._begun else token.text.lstrip()
+        self._begun |= bool(text)
+        self._write(Text(visible(text), style=style(from_passages(summed))))
 
     def finish(self, generation: Generation) -> None:
-        self._write(self._painter.rest(generation))
+        """Print the characters that tokens left incomplete at the end."""
+        shade = "" if self._waiting is None else style(from_passages(self._waiting))
+        self._write(Text(visible(generation.response[self._length :]), style=shade))
         self._console.print()
 
     def _write(self, text: Text) -> None:
@@ -98,13 +81,6 @@ def render_legend(console: Console) -> Text | None:
     for k in range(len(STYLES)):
         text.append(f" {k * step}-{(k + 1) * step}% ", style=f"not dim {style(k / len(STYLES))}")
     return text
-
-
-def render_response(generation: Generation) -> Text:
-    """Render the response in colour."""
-    painter = Painter()
-    texts = [text for token in generation.tokens if (text := painter.paint(token)) is not None]
-    return Text.assemble(*texts, painter.rest(generation))
 
 
 def render_totals(generation: Generation, stopped: str = "stopped by its condition") -> RenderableType:
