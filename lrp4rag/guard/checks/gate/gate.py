@@ -31,21 +31,17 @@ class GateResult:
     """The decision of the gate. Passages count from 0.
 
     * `kept`: the passages to use, in the order to use them: the best first where all have a score, else as
-      they came.
+      they came. Without any, there is nothing to answer from.
     * `dropped`: every other passage and why: "empty", "expired", "not yet effective", "superseded", "below
       minimum" or "duplicate", the first that holds.
-    * `null`: whether none is kept, so that there is nothing to answer from.
     * `asked_for`: the first day of the time that the question asks for, where that is not the present and the
       question says when.
-    * `notes`: further facts for a person, in words.
-    * `findings`: all of this as a check reports it.
+    * `findings`: all of this, and further facts for a person, as a check reports it.
     """
 
     kept: tuple[int, ...]
     dropped: tuple[tuple[int, str], ...]
-    null: bool
     asked_for: date | None
-    notes: tuple[str, ...]
     findings: tuple[Finding, ...]
 
 
@@ -96,20 +92,19 @@ class RetrievalGate:
         drops += _duplicates(_remaining(passages, drops), inputs)
         remaining = _remaining(passages, drops)
         drops.sort(key=lambda finding: finding.passages[0])
-        notes = [
+        findings = [
+            *_null(passages, drops),
             *_history(requested),
             *_scale(self.minimum, passages),
             *_middle(remaining),
             *_unreadable(passages),
+            *drops,
         ]
-        findings = [*_null(passages, drops), *notes, *drops]
         start = requested.period.start if requested is not None else None
         return GateResult(
             kept=tuple(passage.index for passage in _best_first(remaining)),
             dropped=tuple((finding.passages[0], finding.kind) for finding in drops),
-            null=not remaining,
             asked_for=start.date() if start is not None else None,
-            notes=tuple(finding.words for finding in notes),
             findings=tuple(sorted(findings, key=lambda finding: finding.passages[:1])),
         )
 
