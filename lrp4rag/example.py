@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, fields, replace
 from itertools import pairwise
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from lrp4rag.source import Source
 from lrp4rag.util.errors import InputError
@@ -157,6 +157,14 @@ class Example:
                     f"which has {length} characters",
                     field=f"labels[{k}]",
                 )
+
+    @classmethod
+    def of_sources(
+        cls, question: str, sources: Iterable[Source], response: str | None = None, **more: Any
+    ) -> Self:
+        """Return an example whose passages are sources. Raises `InputError` as the class does."""
+        known = tuple(sources)
+        return cls(question, [source.read for source in known], response, sources=known, **more)
 
     @property
     def empty(self) -> tuple[int, ...]:

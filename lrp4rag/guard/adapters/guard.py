@@ -111,7 +111,7 @@ class Guard:
         if not any(source.read.strip() for source in sources) or not response.strip():
             assessment = assess_unjudged(self.policy, question, sources)
             return Guarded(assessment.shown(response), assessment, why=NOTHING)
-        example = example_of(question, sources, response)
+        example = Example.of_sources(question, sources, response)
         try:
             with self.lock:
                 verdict, assessment = judge(self.detector, self.policy, example)
@@ -121,10 +121,6 @@ class Guard:
         names = ("start", "end", "status", "probability", "suspect")
         sentences = tuple({name: getattr(sentence, name) for name in names} for sentence in verdict.sentences)
         return Guarded(assessment.shown(response), assessment, verdict.probability, sentences, verdict)
-
-
-def example_of(question: str, sources: tuple[Source, ...], response: str | None = None) -> Example:
-    return Example(question, [source.read for source in sources], response, sources=sources)
 
 
 def sources_of(passages: Sequence[str | Source]) -> tuple[Source, ...]:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lrp4rag.example import Example
 from lrp4rag.guard.adapters.guard import (
     NOTHING,
     Guard,
     Guarded,
-    example_of,
     require_text,
     sources_of,
     why_not,
@@ -51,7 +51,7 @@ class GuardedStream:
         if self._answer.unfit is not None:
             return
         with guard.lock:
-            reading = guard.detector.reading_of(example_of(question, sources))
+            reading = guard.detector.reading_of(Example.of_sources(question, sources))
             with suppress(Exception):  # the first sentence that is judged will tell
                 reading.prepare()
         self._answer.begin(reading)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from lrp4rag.example import Example
 from lrp4rag.guard.service.access import Client
 from lrp4rag.guard.service.answers import JudgedAnswer, RecordedPart
-from lrp4rag.guard.service.models import Extension, example_of
+from lrp4rag.guard.service.models import Extension
 from lrp4rag.guard.service.passages import Retrieved, Template, passages_in, text_of
 from lrp4rag.guard.service.problems import Problem, as_problem
 from lrp4rag.guard.service.requests import StrictRoute, json_of, unless_gone
@@ -144,7 +144,8 @@ def parse(body: Any, template: Template | None = None) -> tuple[dict[str, Any], 
         raise Problem(400, "Invalid request", "it holds what is no JSON, or half of a character") from None
     generator = body.get("model")
     named = generator if isinstance(generator, str) else None
-    return sent, extension, example_of(question, retrieved.passages, generator=named)
+    sources = (row.source for row in retrieved.passages)
+    return sent, extension, Example.of_sources(question, sources, generator=named)
 
 
 def _refuse(body: Mapping[str, Any]) -> None:

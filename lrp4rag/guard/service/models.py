@@ -74,7 +74,8 @@ class JudgeRequest(Body):
 
     def example(self) -> Example:
         """Return the example to judge. Raises `InputError` for what cannot be judged."""
-        return example_of(self.question, self.passages, self.response, generator=self.generator)
+        sources = (row.source for row in self.passages)
+        return Example.of_sources(self.question, sources, self.response, generator=self.generator)
 
 
 class BatchRequest(Body):
@@ -148,12 +149,3 @@ class Extension(Body):
     question: Text | None = Field(default=None, description="Default: the last message of the user.")
     topic: Topic = None
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
-
-
-def example_of(
-    question: str, passages: list[PassageRow], response: str | None = None, *, generator: str | None = None
-) -> Example:
-    """Return an example to judge. Raises `InputError` for what cannot be judged."""
-    sources = tuple(row.source for row in passages)
-    texts = [source.read for source in sources]
-    return Example(question, texts, response, sources=sources, generator=generator)

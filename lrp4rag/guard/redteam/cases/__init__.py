@@ -85,10 +85,8 @@ class Case(BaseModel):
 
     def example(self) -> Example:
         """Return the case as an example. Raises `InputError` for a case that no guardrail could judge."""
-        sources = tuple(row.source for row in self.passages)
-        return Example(
-            self.question, [source.read for source in sources], self.response, sources=sources, id=self.id
-        )
+        sources = (row.source for row in self.passages)
+        return Example.of_sources(self.question, sources, self.response, id=self.id)
 
 
 def load_cases(path: Path | None = None, *, kinds: Sequence[str] = ()) -> list[Case]:
