@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
 from experiments.figures.text import label, png_of, save_as
-from lrp4rag.report.figure_text import drawing
+from lrp4rag.report.figure_text import drawing, new_figure
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.text import safe_cell
 
@@ -62,9 +61,7 @@ def _styled() -> Iterator[None]:
 def blank(size: tuple[float, float]) -> Figure:
     """An empty figure of this size in inches, or the largest; call it inside `themed`."""
     width, height = (min(side, LARGEST) for side in size)
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(drawn)
-    return drawn
+    return new_figure(width, height)
 
 
 def panels(

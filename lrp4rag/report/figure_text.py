@@ -1,4 +1,4 @@
-"""Draw names of users in figures as they are: without mathematics, control characters and endless lines."""
+"""Figures in which users' names are as they are: no mathematics, control characters and endless lines."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ LONGEST, LINES = 160, 4
 """Characters of a line, and lines, that a text may have: no name makes a figure of a mile."""
 # Which no XML may hold, not even escaped.
 _NO_CHARACTERS = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches, without a window or global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 @contextmanager

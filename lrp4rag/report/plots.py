@@ -10,7 +10,7 @@ import numpy as np
 
 from lrp4rag.classifiers.analysis import Analysis
 from lrp4rag.reader.encoding import FIRST_PASSAGE, tokens_in
-from lrp4rag.report.figure_text import drawing, png_of
+from lrp4rag.report.figure_text import drawing, new_figure, png_of
 from lrp4rag.report.words import verdict_words
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.text import one_line
@@ -41,10 +41,7 @@ def png(analysis: Analysis, path: Path) -> None:
 
 
 def figure(analysis: Analysis) -> Figure:
-    """Draw the figure, without a window or global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    """Draw the figure."""
     count = len(analysis.sentences)
     rows = min(0.45 + 0.3 * max(count, 1), TALLEST)
     panels = [(_line, 2.4)] if analysis.token_relevance is not None else []
@@ -55,8 +52,7 @@ def figure(analysis: Analysis) -> Figure:
     if analysis.sentence_rows is not None and count:
         panels.append((_prompt, rows + 0.7))
     heights = [height for _, height in panels]
-    drawn = Figure(figsize=(WIDTH, sum(heights) + 0.9 * len(heights)), layout="constrained")
-    FigureCanvasAgg(drawn)
+    drawn = new_figure(WIDTH, sum(heights) + 0.9 * len(heights))
     with drawing():
         axes = drawn.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
         for (draw, _), ax in zip(panels, axes, strict=True):

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lrp4rag.lrp.units import Unit, UnitRelevance
-from lrp4rag.report.figure_text import drawing, png_of
+from lrp4rag.report.figure_text import drawing, new_figure, png_of
 from lrp4rag.util.files import write_atomically
 from lrp4rag.util.text import one_line
 
@@ -54,8 +54,6 @@ def heatmap(relevance: UnitRelevance, path: Path) -> None:
     Raises `InputError` where the path is something else than a file.
     """
     import seaborn as sns
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     response, prompt = (
         [one_line(unit.label, LABEL) for unit in units] for units in (relevance.rows, relevance.columns)
@@ -65,8 +63,7 @@ def heatmap(relevance: UnitRelevance, path: Path) -> None:
         values, down, across, names = values.T, across, down, names[::-1]
     size = (min(4 + 0.25 * len(across), 40), min(2.5 + 0.14 * len(down), 60))
     with sns.plotting_context("paper"), drawing():
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(*size)
         axes = figure.subplots()
         sns.heatmap(
             values,

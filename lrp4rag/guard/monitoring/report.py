@@ -33,7 +33,7 @@ from lrp4rag.guard.monitoring.drift import (
     value_words,
 )
 from lrp4rag.guard.monitoring.windows import VERSIONS, Answer, Window
-from lrp4rag.report.figure_text import drawing, png_of
+from lrp4rag.report.figure_text import drawing, new_figure, png_of
 from lrp4rag.report.numbers import p_value, percent
 from lrp4rag.report.templates import asset, hash_source, html_template
 from lrp4rag.util.text import encodable, one_line
@@ -370,15 +370,12 @@ SMALLEST_POINT = 5
 def over_time(drift: Drift) -> bytes:
     """Draw means and proportions of short intervals of time with their 95 % intervals, as PNG."""
     import seaborn as sns
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-    from matplotlib.figure import Figure
 
     names = ("probability", "withheld", "retrieval score")
     measures = [measure for measure in MEASURES if measure.name in names and drift.of(measure.name)]
     with sns.axes_style("ticks"), sns.plotting_context("paper"), drawing():
-        figure = Figure(figsize=(WIDTH, 1.7 * max(len(measures), 1) + 0.5), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH, 1.7 * max(len(measures), 1) + 0.5)
         axes = figure.subplots(max(len(measures), 1), 1, squeeze=False, sharex=True)[:, 0]
         for measure, ax in zip(measures, axes, strict=False):
             for window, colour, name in (
