@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product, zip_longest
 
 from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.index import Index
@@ -41,6 +41,12 @@ _HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
 _NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
 _CALLED = re.compile(r"\b(?:[A-Z][\w&-]+|\w*\d\w*)")
 """Words that are written as names are, and those with a digit: "v2"."""
+_NUMBERED = re.compile(r"\b[A-Z][a-z]+ ([A-Z]|\d)\b")
+"""A number or a letter behind a name: "Year 7", "Zone B"."""
+_TOPIC = re.compile(r"[,:;(]| [\u2013\u2014-]")
+"""What stands in a title before what is said of the thing that it names."""
+_JOINT = re.compile(r"[,;:] (?:and |or )?| (?:and|or|while|but) ")
+"""What stands between the items of a list."""
 _DATELINE = re.compile(r"\A(?:[A-Z][\w.-]*[, ]+){0,3}\d{1,2} [A-Z][a-z]{2,8}(?: \d{4})?(?:[.:,]\s*|\Z)")
 _ENTRY = re.compile(r"(?:The|An?) ((?:[a-z][\w-]* ){0,2}[a-z][\w-]*) ?\(")
 """How an encyclopaedia begins: "The ridge newt (Tritalus montanus) lives …"."""
@@ -78,7 +84,7 @@ class Subjects:
     """The subjects of a question's passages, by their titles, and the passage that was asked about."""
 
     def __init__(self, question: str, index: Index) -> None:
-        self._index, self._question = index, stems_of(question)
+        self._index, self._question = index, _words(question)
         self._names = stems_of(" ".join(_NAME.findall(question, 1)))
         self._parallel: dict[int, bool] = {}
         self._places: list[list[int]] = [[] for _ in index.texts]
@@ -95,7 +101,7 @@ class Subjects:
         """The stems of the words that are written as names in the first sentence of each passage: of a
         title's words they tell best what it is about."""
         firsts = (self._index.places[numbers[0]].text if numbers else "" for numbers in self._places)
-        return [stems_of(" ".join(_CALLED.findall(first))) for first in firsts]
+        return [stems_of(" ".join(_CALLED.findall(first))) | _numbers(first) for first in firsts]
 
     @cached_property
     def asked_passage(self) -> int:
@@ -108,7 +114,9 @@ class Subjects:
             return sum(math.log((len(among) + 1) / sum(word in each for each in among)) for word in words)
 
         scores = [
-            2 * score(self._question & title, titles) + 0.5 * score(self._question & text, texts)
+            2 * score(self._question & title, titles)
+            + score(self._names & title, titles)
+            + 0.5 * score(self._question & text, texts)
             for title, text in zip(titles, texts, strict=True)
         ]
         return max(range(len(scores)), key=lambda k: (scores[k], -len(titles[k]), -k))
@@ -117,7 +125,7 @@ class Subjects:
         """Yield for each sentence of an answer, in their order, what it borrows."""
         answer_stems, before = self._question, 0
         for start, end in sentences:
-            answer_stems, before = answer_stems | stems_of(answer[before:end]), end
+            answer_stems, before = answer_stems | _words(answer[before:end]), end
             is_compared = 1 < len(self._places) <= MOST_PASSAGES
             yield self._borrowed(Place(0, start, end, answer), answer_stems) if is_compared else None
 
@@ -126,7 +134,7 @@ class Subjects:
         are."""
         if not 1 < len(self._places) <= MOST_PASSAGES or place.passage == self.asked_passage:
             return False
-        return self._is_of_another(place.passage, self._question | stems_of(statement), place)
+        return self._is_of_another(place.passage, self._question | _words(statement), place)
 
     def _borrowed(self, sentence: Place, answer_stems: frozenset[str]) -> Borrowed | None:
         """Return what a sentence borrows; `answer_stems` are those of the question, of the sentences before,
@@ -197,10 +205,11 @@ class Subjects:
         if asked_title and title:
             asked_names = asked_names & self._called[self.asked_passage] or asked_names
             names = names & self._called[passage] or names
-        if not names or names & answer_stems or asked_names & place.stems or _EACH.search(place.text):
-            return False
-        # The passage that was asked about names the other subject itself: "the director Tom Hart".
-        return not names <= stems_of(" ".join(_NAME.findall(self._index.texts[self.asked_passage])))
+        # What the passage that was asked about names itself tells nothing apart: "the director Tom Hart".
+        names -= stems_of(" ".join(_CALLED.findall(self._index.texts[self.asked_passage])))
+        return bool(names) and not (
+            names & answer_stems or asked_names & place.stems or _EACH.search(place.text)
+        )
 
     def _are_parallel(self, passage: int) -> bool:
         """Say whether a passage says the same of its subject as the passage that was asked about says of its
@@ -208,17 +217,36 @@ class Subjects:
         if passage not in self._parallel:
             rarity = self._index.rarity
             pairs = product(self._sides(self.asked_passage), self._sides(passage))
-            self._parallel[passage] = any(
+            self._parallel[passage] = self._are_siblings(passage) or any(
                 math.fsum(map(rarity, first & second)) >= PARALLEL * math.fsum(map(rarity, first | second))
                 for (first_text, first), (second_text, second) in pairs
                 if min(len(first), len(second)) > 2 and first_text != second_text
             )
         return self._parallel[passage]
 
+    def _are_siblings(self, passage: int) -> bool:
+        """Say whether a passage's title and that of the passage that was asked about begin with one word, and
+        go on with names: "Corvane Desk", "Corvane Chat"."""
+        mine, theirs = (_TOPIC.split(self._titles[k][0])[0].split() for k in (self.asked_passage, passage))
+        if not mine or mine[:1] != theirs[:1] or not mine[0][0].isupper():
+            return False
+        pairs = zip_longest(mine, theirs, fillvalue="")
+        differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        return differing is not None and not any(word[:1].islower() for word in differing)
+
     def _sides(self, passage: int) -> list[tuple[str, frozenset[str]]]:
         """Return a passage's sentences, with their words that are no numbers."""
         places = (self._index.places[number] for number in self._places[passage][:MOST_SENTENCES])
         return [(place.text, frozenset(filter(str.isalpha, place.words))) for place in places]
+
+
+def _numbers(text: str) -> set[str]:
+    return {number.lower() for number in _NUMBERED.findall(text)}
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the stems of a text, and the numbers and letters behind its names."""
+    return stems_of(text) | _numbers(text)
 
 
 def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
@@ -227,19 +255,21 @@ def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
     texts = [(_DATELINE.sub("", place.text), place.is_heading) for place in places]
     text, is_heading = next(((text, is_heading) for text, is_heading in texts if text), ("", False))
     if entry := _ENTRY.match(text):
-        return entry[1], stems_of(entry[1])
+        return entry[1], _words(entry[1])
     match = None if is_heading or len(text.split()) <= TITLE_WORDS else _HEAD.match(text)
     head = match[0] if match else text
     if not is_heading and len(head.split()) > TITLE_WORDS:
         return "", stems_of(" ".join([*text.split()[:FIRST_WORDS], *_NAME.findall(text)]))
     is_sentence = not is_heading and any(finite_verbs(re.findall(r"[\w'\u2019-]+", head.lower())))
-    return "" if is_sentence else head.rstrip(".: "), stems_of(head)
+    return "" if is_sentence else head.rstrip(".: "), _words(head)
 
 
 def _clauses(sentence: Place) -> Iterator[_Clause]:
-    """Yield a sentence whole, and its clauses."""
+    """Yield a sentence whole, its clauses, and the items of its lists."""
     values = tuple(value for value in sentence.own_values if value.kind in COMPARED and value.kind != "name")
     spans = [(0, len(sentence.text)), *((clause.start, clause.end) for clause in sentence.parts)]
+    joints = [(0, 0), *(match.span() for match in _JOINT.finditer(sentence.text)), (len(sentence.text),) * 2]
+    spans += [(start, end) for (_, start), (end, _) in pairwise(joints)]
     for start, end in dict.fromkeys(spans):
         words = content_words(sentence.text[start:end])
         clause_values = tuple(value for value in values if start <= value.start < end)

@@ -28,7 +28,8 @@ _LEADING = _DETERMINERS | word_set(
     """
     in on at to from by of for with into onto through via under over behind near inside outside between after
     before during each every any no and or only as per if when unless without than like against around along
-    within both either because
+    within both either because once since while where that which who
+    one two three four five six seven eight nine ten twelve
     """
 )
 """Words before the name of a thing."""
@@ -134,8 +135,10 @@ def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Itera
 
 
 def _key(token: Token) -> str:
-    """Return the key by which words are the same: all determiners are."""
-    return token.stem or ("the" if token.word in _DETERMINERS else token.word)
+    """Return the key by which words are the same: all determiners are, and "and" and "or"."""
+    if token.word in _DETERMINERS:
+        return token.stem or "the"
+    return token.stem or ("and" if token.word == "or" else token.word)
 
 
 def _runs(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
@@ -168,7 +171,7 @@ def _starts(sentence: Place, end: int) -> Iterator[int]:
         is_part = tokens[start].stem and tokens[start].word.isalpha()
         if start < end and (not is_part or _is_edge(sentence, start + 1)):
             return
-        if start == 0 or tokens[start - 1].word in _LEADING:
+        if start == 0 or tokens[start - 1].word in _LEADING or _is_edge(sentence, start):
             yield start
 
 

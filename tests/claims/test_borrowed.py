@@ -62,6 +62,36 @@ def borrowed(question: str, passages: list[str], answer: str) -> Borrowed | None
             "200 to 300 eggs",
             "marsh newt",
         ),
+        (  # nothing is said alike of the two, but they are called alike; what both name tells nothing apart
+            "How do I reset 2FA in Tallow Desk?",
+            [
+                "Tallow Desk - resetting 2FA. Only owners can do it, and every user is signed out at once.",
+                "Tallow Chat - rules on 2FA. Open sessions stay open after a change of the password.",
+            ],
+            "Sessions that are open stay open.",
+            "Open sessions stay open",
+            "Tallow Chat - rules on 2FA",
+        ),
+        (  # an item of a list
+            "What does the Hobby plan of Brimworks include?",
+            [
+                "Hobby plan. It includes two projects and e-mail support. It costs 8 crowns monthly.",
+                "Studio plan. It includes ten projects and a staffed phone line. It costs 30 crowns monthly.",
+            ],
+            "You get two projects and a staffed phone line, and pay 8 crowns a month.",
+            "a staffed phone line",
+            "Studio plan",
+        ),
+        (  # what is asked about has a number of one digit
+            "When do applications for Year 7 close?",
+            [
+                "Year 9. Applications close on 4 March. Places are few, and a test is set in May.",
+                "Year 7. Applications close on 31 October. Places are few, and no test is set.",
+            ],
+            "Applications close on 4 March, and a test is set in May.",
+            "4 March",
+            "Year 9",
+        ),
     ],
 )
 def test_says_whose_words_they_are(

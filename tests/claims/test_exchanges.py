@@ -35,6 +35,7 @@ def pairs(text: str, *passages: str, question: str = "") -> list[tuple[str, str]
         ("You leave the dough in the cellar for 12 hours.", ("cellar", "fridge")),
         ("Members may borrow boats, oars and swimming vests.", ("swimming vests", "life jackets")),
         ("It shuts in late spring.", ("late spring", "late autumn")),
+        ("Members may borrow boats, helmets or life jackets.", ("helmets", "oars")),
     ],
 )
 def test_other_words_stand_where_no_passage_has_the_claim_s(claim: str, exchanged: tuple[str, str]) -> None:
