@@ -41,8 +41,9 @@ _HEAD = re.compile(r"[^:\n]{3,80}:(?=\s|$)")
 _NAME = re.compile(r"\b[A-Z][\w&-]+(?:\s\d+\b)?")
 _CALLED = re.compile(r"\b(?:[A-Z][\w&-]+|\w*\d\w*)")
 """Words that are written as names are, and those with a digit: "v2"."""
-_NUMBERED = re.compile(r"\b[A-Z][a-z]+ ([A-Z]|\d)\b")
-"""A number or a letter behind a name: "Year 7", "Zone B"."""
+_NUMBERED = re.compile(r"\b[A-Za-z]+ ([A-HJ-Z]|\d)\b")
+"""A digit or a letter behind a word: "Year 7", "zone B"."""
+_ARTICLE = re.compile(r"\A(?:The|An?) ")
 _TOPIC = re.compile(r"[,:;(]| [\u2013\u2014-]")
 """What stands in a title before what is said of the thing that it names."""
 _JOINT = re.compile(r"[,;:] (?:and |or )?| (?:and|or|while|but) ")
@@ -102,6 +103,12 @@ class Subjects:
         title's words they tell best what it is about."""
         firsts = (self._index.places[numbers[0]].text if numbers else "" for numbers in self._places)
         return [stems_of(" ".join(_CALLED.findall(first))) | _numbers(first) for first in firsts]
+
+    @cached_property
+    def _named_there(self) -> frozenset[str]:
+        """What the passage that was asked about names itself, and so tells nothing apart: "by Tom Hart"."""
+        text = self._index.texts[self.asked_passage]
+        return stems_of(" ".join(_CALLED.findall(text))) | _numbers(text)
 
     @cached_property
     def asked_passage(self) -> int:
@@ -205,11 +212,9 @@ class Subjects:
         if asked_title and title:
             asked_names = asked_names & self._called[self.asked_passage] or asked_names
             names = names & self._called[passage] or names
-        # What the passage that was asked about names itself tells nothing apart: "the director Tom Hart".
-        names -= stems_of(" ".join(_CALLED.findall(self._index.texts[self.asked_passage])))
-        return bool(names) and not (
-            names & answer_stems or asked_names & place.stems or _EACH.search(place.text)
-        )
+        names -= self._named_there
+        said_of_both = asked_names & (place.stems | _numbers(place.text)) or _EACH.search(place.text)
+        return bool(names) and not (names & answer_stems or said_of_both)
 
     def _are_parallel(self, passage: int) -> bool:
         """Say whether a passage says the same of its subject as the passage that was asked about says of its
@@ -225,14 +230,15 @@ class Subjects:
         return self._parallel[passage]
 
     def _are_siblings(self, passage: int) -> bool:
-        """Say whether a passage's title and that of the passage that was asked about begin with one word, and
-        go on with names: "Corvane Desk", "Corvane Chat"."""
-        mine, theirs = (_TOPIC.split(self._titles[k][0])[0].split() for k in (self.asked_passage, passage))
+        """Say whether the titles of a passage and of the one that was asked about begin with one word, and go
+        on with other names: "Corvane Desk", "Corvane Chat"."""
+        titles = (_ARTICLE.sub("", self._titles[k][0]) for k in (self.asked_passage, passage))
+        mine, theirs = (_TOPIC.split(title)[0].split() for title in titles)
         if not mine or mine[:1] != theirs[:1] or not mine[0][0].isupper():
             return False
         pairs = zip_longest(mine, theirs, fillvalue="")
         differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
-        return differing is not None and not any(word[:1].islower() for word in differing)
+        return differing is not None and all(word and not word[0].islower() for word in differing)
 
     def _sides(self, passage: int) -> list[tuple[str, frozenset[str]]]:
         """Return a passage's sentences, with their words that are no numbers."""
@@ -245,7 +251,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the stems of a text, and the numbers and letters behind its names."""
+    """Return the stems of a text, and the digits and letters behind its words."""
     return stems_of(text) | _numbers(text)
 
 

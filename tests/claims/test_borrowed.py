@@ -19,6 +19,8 @@ DRIVERS = (
     "Leave must begin within nine months of the birth or adoption."
 )
 
+YEAR_7 = "Year 7. Applications close on 31 October. Places are few."
+
 
 def borrowed(question: str, passages: list[str], answer: str) -> Borrowed | None:
     (result,) = Subjects(question, Index(passages)).borrowed(answer, [(0, len(answer))])
@@ -151,6 +153,37 @@ def test_says_whose_words_they_are(
             "What does leaving Hearth Fixed 24 cost?",
             [FIXED, FLEX],
             "Another tariff has no minimum term, so you can leave at any time.",
+        ),
+        (  # said of both, by numbers of one digit
+            "When do applications for Year 7 close?",
+            [YEAR_7, "Year 9. For Year 7 and Year 9 applications close on 4 March. A test is set."],
+            "Applications close on 4 March.",
+        ),
+        (
+            "When do applications for Year 7 close?",
+            [YEAR_7 + " The test is that of Year 9.", "Year 9. Places are few. The test is set on 4 March."],
+            "The test is set on 4 March.",
+        ),
+        (
+            "When do applications for Year 7 close?",
+            [YEAR_7, "Year 9. Applications close on 4 March. Places are few."],
+            "In year 9 applications close on 4 March.",
+        ),
+        (  # a page and what is below it, and two of which only the article is the same
+            "When does Parental Leave begin?",
+            [
+                "Parental Leave. It begins with the birth, and lasts for 12 weeks.",
+                "Parental Leave FAQ. Send the form to the office two months before the first day.",
+            ],
+            "Send the form to the office two months before the first day.",
+        ),
+        (
+            "When does the Harbour Museum open?",
+            [
+                "The Harbour Museum. Doors open at ten.",
+                "The Town Library. Bags of any size are kept at the desk below.",
+            ],
+            "Bags of any size are kept at the desk below.",
         ),
         ("What does Hearth Fixed 24 cost?", [FIXED], "There is no minimum term."),
         ("What does Hearth Fixed 24 cost?", [FIXED, ""], "There is no minimum term."),
