@@ -35,11 +35,12 @@ class SecondOpinions:
         self._judge, self._on_opinion = judge, on_opinion
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._has_ended = False
 
     def offer(self, decision: str, question: str, sources: tuple[Source, ...], response: str) -> bool:
-        """Accept an answer unless `MOST_WAITING` wait, and say whether. Returns at once; call it in the
-        thread of the event loop."""
-        if len(self._tasks) >= AT_ONCE + MOST_WAITING:
+        """Accept an answer unless `MOST_WAITING` wait or the end has begun, and say whether. Returns at once;
+        call it in the thread of the event loop."""
+        if self._has_ended or len(self._tasks) >= AT_ONCE + MOST_WAITING:
             return False
         task = asyncio.create_task(self._ask(decision, question, sources, response))
         self._tasks.add(task)
@@ -50,6 +51,7 @@ class SecondOpinions:
         return self
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
+        self._has_ended = True
         try:
             if self._tasks and error is None:
                 await asyncio.wait(self._tasks, timeout=CLOSING_SECONDS)

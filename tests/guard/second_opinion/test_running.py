@@ -162,3 +162,12 @@ def test_a_server_that_is_cancelled_lets_go(when: str) -> None:
         assert judge_of[0].at_once == 0
 
     assert run(body) < 4
+
+
+def test_nothing_is_accepted_when_the_end_has_begun() -> None:
+    async def body() -> None:
+        async with SecondOpinions(Scripted(), Told()) as opinions:
+            pass
+        assert not offer(opinions, "late")
+
+    run(body)
