@@ -74,9 +74,8 @@ class Comparison:
     slot.
 
     `rival` are characters of `passage`: those of another value in the slot, or of the value itself where it
-    is supported. `features` have a name each; one without a meaning here is not a
-    number. `fits` tells of each rival, by its passage and characters there, how well it fits the slot, 0 to
-    1.
+    is supported. `features` have a name each; one without a meaning here is not a number. `fits` tells of
+    each rival, by its passage and characters there, how well it fits the slot, 0 to 1.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Figures in which users' names are as they are: no mathematics, control characters and endless lines."""
+"""Figures in which users' names are as they are: without mathematics, control characters or endless lines."""
 
 from __future__ import annotations
 
