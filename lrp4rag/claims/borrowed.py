@@ -102,13 +102,12 @@ class Subjects:
         """The stems of the words that are written as names in the first sentence of each passage: of a
         title's words they tell best what it is about."""
         firsts = (self._index.places[numbers[0]].text if numbers else "" for numbers in self._places)
-        return [stems_of(" ".join(_CALLED.findall(first))) | _numbers(first) for first in firsts]
+        return list(map(_called_in, firsts))
 
     @cached_property
     def _named_there(self) -> frozenset[str]:
         """What the passage that was asked about names itself, and so tells nothing apart: "by Tom Hart"."""
-        text = self._index.texts[self.asked_passage]
-        return stems_of(" ".join(_CALLED.findall(text))) | _numbers(text)
+        return _called_in(self._index.texts[self.asked_passage])
 
     @cached_property
     def asked_passage(self) -> int:
@@ -248,6 +247,11 @@ class Subjects:
 
 def _numbers(text: str) -> set[str]:
     return {number.lower() for number in _NUMBERED.findall(text)}
+
+
+def _called_in(text: str) -> frozenset[str]:
+    """Return the stems of the words of a text that are written as names are."""
+    return stems_of(" ".join(_CALLED.findall(text))) | _numbers(text)
 
 
 def _words(text: str) -> frozenset[str]:

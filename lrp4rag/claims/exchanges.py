@@ -24,6 +24,7 @@ REACH = 8
 ENOUGH = 2
 """Words with content around words that passages have elsewhere, at least; around new words, 1."""
 _DETERMINERS = word_set("the a an your our their his her its my this that")
+_SAME = dict.fromkeys(_DETERMINERS, "the") | {"or": "and"}
 _LEADING = _DETERMINERS | word_set(
     """
     in on at to from by of for with into onto through via under over behind near inside outside between after
@@ -136,9 +137,7 @@ def _exchanges(sentence: Place, place: Place, heads: Mapping[int, int]) -> Itera
 
 def _key(token: Token) -> str:
     """Return the key by which words are the same: all determiners are, and "and" and "or"."""
-    if token.word in _DETERMINERS:
-        return token.stem or "the"
-    return token.stem or ("and" if token.word == "or" else token.word)
+    return token.stem or _SAME.get(token.word, token.word)
 
 
 def _runs(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
@@ -171,7 +170,7 @@ def _starts(sentence: Place, end: int) -> Iterator[int]:
         is_part = tokens[start].stem and tokens[start].word.isalpha()
         if start < end and (not is_part or _is_edge(sentence, start + 1)):
             return
-        if start == 0 or tokens[start - 1].word in _LEADING or _is_edge(sentence, start):
+        if _is_edge(sentence, start) or tokens[start - 1].word in _LEADING:
             yield start
 
 
