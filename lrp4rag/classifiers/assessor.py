@@ -144,7 +144,8 @@ class Assessor:
         """Compare sentences that are not suspect, and do not rightly say that something is missing, with
         their counter-claims."""
         record, response, passages = self._record, self._encoded.response, self._record.context.compared
-        if record.growing is None:
+        claims = assessment.claims
+        if record.growing is None or claims is None:
             return assessment
         refusals = self._refusals()
         stated = {
@@ -164,7 +165,7 @@ class Assessor:
 
         for number, countered in enumerate(record.of_each("counter-claims", further)):
             texts = response, self._encoded.sentences[number], passages.texts
-            own = assessment.claims.probabilities[number] if assessment.claims else 0.0
+            own = claims.probabilities[number]
             for counter, probability in countered:
                 assessment = with_counter_claim(
                     assessment, number, own, counter, probability, self._threshold, *texts
