@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrp4rag.features.record import Record
+from lrp4rag.reader.encoding import tokens_in
 
 TOKEN_WINDOW = 17
 """Tokens, about a clause: single tokens are noisy, and hallucinated spans are rarely one token long."""
@@ -28,10 +29,10 @@ def smoothed(
 
 def sentence_numbers(record: Record) -> NDArray[np.intp]:
     """Return the number of each token's sentence (t,), -1 between them; a token in two is the first one's."""
-    starts, ends = np.array(record.encoded.response_offsets, dtype=np.intp).reshape(-1, 2).T
-    numbers = np.full(len(starts), -1)
-    for k, (begin, stop) in enumerate(record.encoded.sentences):
-        numbers[(starts < stop) & (ends > begin) & (numbers < 0)] = k
+    offsets = np.array(record.encoded.response_offsets, dtype=np.intp)  # once, for all sentences
+    numbers = np.full(len(offsets), -1)
+    for k, span in enumerate(record.encoded.sentences):
+        numbers[tokens_in(offsets, [span]) & (numbers < 0)] = k
     return numbers
 
 

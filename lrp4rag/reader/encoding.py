@@ -207,9 +207,11 @@ class Decoding:
         return tuple(offsets)
 
 
-def tokens_in(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+def tokens_in(
+    offsets: Sequence[tuple[int, int]] | NDArray[np.intp], spans: Sequence[tuple[int, int]]
+) -> NDArray[np.bool_]:
     """Return a mask (tokens,) of the tokens that overlap one of the spans."""
-    starts, ends = np.array(offsets, dtype=np.intp).reshape(-1, 2).T
+    starts, ends = np.asarray(offsets, dtype=np.intp).reshape(-1, 2).T
     inside = np.zeros(len(offsets), dtype=bool)
     for begin, stop in spans:
         inside |= (starts < stop) & (ends > begin)
