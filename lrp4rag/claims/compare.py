@@ -8,6 +8,7 @@ minutes are said of the Brio 5 and 22 minutes of the Brio 3.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ OTHER_CLAUSE = 0.5
 SUBJECT, ASKED = 0.5, 0.1
 """Weight of the subject of a claim that stands before it, and of the question's words."""
 _LEAST = 0.1
+_HALF = re.compile(r"\bhalf\b|\u00bd", re.IGNORECASE)
 FITS, APART = 0.35, 0.15
 """How well a rival fits the slot, and how much better than the value itself, at least, to contradict it."""
 PREFERRED = 0.3
@@ -628,8 +630,9 @@ def _are_alike(first: Value, second: Value) -> bool:
 
 
 def have_same_numbers(first: str, second: str) -> bool:
-    """Say whether two texts have numbers, and the same ones."""
-    return bool(numbers := numbers_in(first)) and numbers == numbers_in(second)
+    """Say whether two texts have numbers, and the same ones; "three and a half" is not "three"."""
+    halves = len(_HALF.findall(first)) == len(_HALF.findall(second))
+    return halves and bool(numbers := numbers_in(first)) and numbers == numbers_in(second)
 
 
 def _last_noun(value: Value) -> list[str]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from lrp4rag.claims.additions import additions, without
 from lrp4rag.claims.answer import Compared, Passages
+from lrp4rag.claims.compare import Comparison, have_same_numbers
+from lrp4rag.claims.derivation import derivations, restatements
 from lrp4rag.claims.exchanges import exchanges
 from lrp4rag.claims.grounds import Counterpart
 from lrp4rag.claims.lexicon import base, relation
@@ -23,12 +25,16 @@ from lrp4rag.claims.places import Place
 from lrp4rag.claims.signed import signed_clauses
 from lrp4rag.claims.verbs import finite_verbs
 from lrp4rag.claims.words import stem, word_set
+from lrp4rag.claims.written import numbers_in
 from lrp4rag.util.sentences import sentences_in
 
 LEAST = 0.3
 """How sure a denial is (see `Counterpart`) that is worth a counter-claim, at least."""
 MOST = 2
 """Counter-claims of each kind, at most."""
+FITS = 0.5
+"""How well a passage's value fits the place of the sentence's, at least, that is worth a counter-claim; and
+how well the sentence's fits one of a passage, at most."""
 FEWEST = 3
 """Words with content that a clause has at least of which it is enough that the passages say its opposite."""
 _NOT_IN_PLACE = word_set("only every each all any both no none not nothing nobody")
@@ -75,13 +81,14 @@ class CounterClaim:
     """A sentence in other `words`: as the passages have it at the place that `denial` names. It `is_said`
     where a clause of theirs has all words of the clause that was turned, denied as they are there, and none
     has them denied as the sentence does. Its `kind` tells how it comes about: by a "denial", by an "opposite"
-    phrase (`claims.opposites`), by an "exchange" of words (`claims.exchanges`), or without an "addition"
-    (`claims.additions`)."""
+    phrase (`claims.opposites`), by an "exchange" of words (`claims.exchanges`), without an "addition"
+    (`claims.additions`), or by another "value" in the place of the sentence's, or one of the same number
+    in another "unit"."""
 
     words: str
     denial: Counterpart
     is_said: bool = False
-    kind: Literal["denial", "opposite", "exchange", "addition"] = "denial"
+    kind: Literal["denial", "opposite", "exchange", "addition", "unit", "value"] = "denial"
 
 
 def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[CounterClaim]:
@@ -103,7 +110,53 @@ def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[Co
     for addition in itertools.islice(additions(passages.index, place), MOST):
         words = without(wording, addition.start - sentence.start, addition.end - sentence.start)
         claims.setdefault(words, CounterClaim(words, addition, kind="addition"))
+    for value in itertools.islice(_values(passages, place, sentence), MOST):
+        words = _with_theirs(wording, sentence.start, value, passages.texts)
+        instead = passages.texts[value.passage][value.passage_start : value.passage_end]
+        is_unit = have_same_numbers(text[value.start : value.end], instead)
+        claims.setdefault(words, CounterClaim(words, value, kind="unit" if is_unit else "value"))
     return list(claims.values())
+
+
+def _values(passages: Passages, place: Place, sentence: Compared) -> Iterator[Counterpart]:
+    """Yield the passages' values in the place of those of a sentence that they contradict, and that are not
+    derived from others."""
+    text, span = place.source, (place.start, place.end)
+    rivals = [
+        rival for value in sentence.values if (rival := _rival(text, span, value, passages)) is not None
+    ]
+    if not rivals:
+        return
+    derived = itertools.chain(
+        derivations(text, span, passages.question, passages.index),
+        restatements(text, span, passages.index),
+    )
+    starts = {derivation.value.start for derivation in derived}
+    yield from (rival for rival in rivals if rival.start not in starts)
+
+
+def _rival(text: str, span: tuple[int, int], value: Comparison, passages: Passages) -> Counterpart | None:
+    """Return what contradicts a value of the sentence `span`, if something does, that the sentence does not
+    have too: unless the question has the value, a passage nearly has it there, or it is part of a longer
+    number, such as the seconds of a time in a race."""
+    if value.status != "contradicted" or value.rival is None or value.passage is None:
+        return None
+    around = text[max(value.start - 2, 0) : value.start], text[value.end : value.end + 2]
+    is_part = re.fullmatch(r"\d[:.]", around[0]) or re.fullmatch(r"[:.]\d", around[1])
+    is_there = value.features["near fit"] > FITS or _has_with_words(passages.texts[value.passage], value.text)
+    if is_part or is_there or value.features["asked"] or value.rival_text in text[slice(*span)]:
+        return None
+    fit = value.fit(value.passage, *value.rival)
+    if fit is None or fit < FITS:
+        return None
+    return Counterpart(value.start, value.end, value.passage, *value.rival, fit)
+
+
+def _has_with_words(passage: str, value: str) -> bool:
+    """Say whether a passage has a number with a word or two before its noun: "5 unused days", "five days"."""
+    numbers, noun = numbers_in(value), value.rsplit(maxsplit=1)[-1].rstrip("s")
+    matches = re.finditer(rf"(?<!\S)(?=(\S+) (?:[\w-]+ ){{1,2}}{re.escape(noun)})", passage, re.IGNORECASE)
+    return bool(numbers) and any(numbers_in(match[1]) == numbers for match in matches)
 
 
 def _with_theirs(wording: str, here: int, counterpart: Counterpart, passages: Sequence[str]) -> str:

@@ -15,9 +15,13 @@ MARGIN = 1.0
 """By how much, in log odds, a counter-claim must be the better supported one for its sentence to be
 contradicted."""
 
-BY_KIND = {"opposite": 0.5, "exchange": -0.25}
-"""What is added to the margin of kinds of counter-claims: an opposite phrase is evidence by itself, and words
-in the place of others may be of one sense: "tablet", "pill"."""
+BY_KIND = {"opposite": 0.5, "exchange": -0.25, "unit": 0.5, "value": -0.2}
+"""What is added to the margin of kinds of counter-claims: an opposite phrase is evidence by itself, as is the
+same number of another unit; words in the place of others may be of one sense: "tablet", "pill"; and another
+value may follow from several."""
+
+CONTRADICT = {"addition": added} | dict.fromkeys(("exchange", "unit", "value"), exchanged)
+"""What names the contradiction of a kind; `denied` names those of the others."""
 
 SAID = 1.5
 """The margin of a counter-claim that the passages say in a clause of the same words."""
@@ -57,7 +61,7 @@ def with_counter_claim(
         return assessment
     probabilities = claims.probabilities.copy()
     probabilities[number] = max(probabilities[number], expit(logit(threshold) + by - MARGIN))
-    contradict = {"addition": added, "exchange": exchanged}.get(counter.kind, denied)
+    contradict = CONTRADICT.get(counter.kind, denied)
     contradiction = contradict(response, passages, counter.denial)
     start, end = sentence
     others = (

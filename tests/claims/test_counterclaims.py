@@ -130,3 +130,79 @@ def test_a_limit_denies_nothing() -> None:
     (compared,) = compare_answer(passages, claim, list(sentences_in(claim)))
     assert compared.denials
     assert counter_claims(claim, passages, compared) == []
+
+
+PLANS = [
+    "Hearth Plus. The fee of £6.50 is waived in any month in which at least £1,800 is paid in. "
+    "Notice must be given 4 weeks ahead. Up to 5 unused days may be carried over by 30 November.",
+    "Hearth Basic. The fee is £2 a month. Notice must be given 9 weeks ahead.",
+]
+
+
+@pytest.mark.parametrize(
+    ("claim", "counter", "kind"),
+    [
+        (
+            "The fee of £6.50 is waived in any month in which at least £1,500 is paid in.",
+            "The fee of £6.50 is waived in any month in which at least £1,800 is paid in.",
+            "value",
+        ),
+        (
+            "For Hearth Plus, notice must be given 4 months ahead.",
+            "For Hearth Plus, notice must be given 4 weeks ahead.",
+            "unit",
+        ),
+    ],
+)
+def test_a_contradicted_value_becomes_the_passages(claim: str, counter: str, kind: str) -> None:
+    passages = Passages("What does Hearth Plus cost?", PLANS)
+    (compared,) = compare_answer(passages, claim, list(sentences_in(claim)))
+    assert [(each.words, each.kind) for each in counter_claims(claim, passages, compared)] == [
+        (counter, kind)
+    ]
+
+
+RACE = [
+    "Lidet Worana won the race of the 31st Porthaven Marathon on Sunday, 14 April, in 2:24:18 and missed the "
+    "course record by only 11 seconds."
+]
+FERRY = [
+    "Route 3: Port Annick - Skerrow. From 1 May to 30 September a bicycle space has to be reserved, at the "
+    "latest by noon on the day before sailing. Outside this period just turn up.",
+    "How to reserve. Bicycle spaces on route 3 can be reserved on our website or by telephone with the "
+    "harbour office, daily from 8:00 to 16:00. No booking fee is charged.",
+]
+MISSION = [
+    "Launched from Kourel on 9 April 2021 on a Stratos 5 rocket, the Halcyon-2 orbiter reached Venus on 22 "
+    "November 2021. It carries six instruments. The mission was planned for three years."
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "claim"),
+    [
+        (
+            "Is £1,500 a month enough?",
+            PLANS,
+            "The fee of £6.50 is waived in any month in which at least £1,500 is paid in.",
+        ),
+        ("", PLANS, "With Hearth Plus, five days may be carried over by 30 November."),  # "5 unused days"
+        ("", PLANS, "With Hearth Plus, notice must be given 4 weeks ahead."),
+        ("", PLANS, "The fee of £6.50 adds up to £78 over 12 months."),  # it has what contradicts it
+        (
+            "",
+            FERRY,
+            "You must secure a space by midday on the eve of your trip, either on the website or by ringing "
+            "the harbour office, with no fee for booking.",
+        ),  # "noon"
+        ("", RACE, "Lidet Worana won the Porthaven Marathon, and missed the course record of 2:24:07."),
+        ("", MISSION, "The orbiter got to Venus in late November 2021."),
+    ],
+)
+def test_a_value_that_may_be_right_has_no_counter_claim(
+    question: str, passages: list[str], claim: str
+) -> None:
+    given = Passages(question, passages)
+    compared = compare_answer(given, claim, list(sentences_in(claim)))
+    kinds = {counter.kind for each in compared for counter in counter_claims(claim, given, each)}
+    assert not kinds & {"unit", "value"}

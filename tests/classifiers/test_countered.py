@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -250,3 +250,16 @@ def test_of_several_counter_claims_each_is_judged_beside_the_sentence_itself(
         detector.judge("Are dogs allowed?", PASSAGES, "Dogs are allowed on the train.")
     (first, _), (again, _) = given
     assert first == again < detector.model.card.threshold
+
+
+@pytest.mark.parametrize(("kind", "more"), [("unit", -0.5), ("value", 0.2)])
+def test_a_value_is_named_with_the_passages(kind: Literal["unit", "value"], more: float) -> None:
+    response = "Bags travel free. Two bicycles cost 5 weeks. The train leaves at noon."
+    start = response.index("5 weeks")
+    counter = CounterClaim("", Counterpart(start, start + 7, 1, 0, 4, 0.5), kind=kind)
+    for by, flagged in ((1e-9, True), (-1e-9, False)):
+        other = float(expit(logit(0.4) - MARGIN - more - by))
+        found = with_counter_claim(
+            assessment(0.2, 0.4, 0.3), 1, 0.4, counter, other, THRESHOLD, response, (18, 44), PASSAGES
+        )
+        assert [(each.text, each.instead) for each in found.contradictions] == [("5 weeks", "Bags")] * flagged
