@@ -62,9 +62,32 @@ def settings(tmp_path: Path) -> Callable[..., Settings]:
     return make
 
 
-@pytest.fixture
-def script() -> Script:
+@pytest.fixture(scope="module")
+def followed() -> Script:
+    """What the upstreams of a module follow."""
     return Script()
+
+
+@pytest.fixture
+def script(followed: Script) -> Script:
+    """Of a test's own: nothing is in it yet."""
+    vars(followed).update(vars(Script()))
+    return followed
+
+
+@pytest.fixture(scope="module")
+def client(
+    detector: Detector, followed: Script, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestClient]:
+    """Of a server before the scripted upstream, which tests share that leave nothing in its log that others
+    look at: to start one takes longer than most of them."""
+    audit = f"sqlite:///{tmp_path_factory.mktemp('audit') / 'audit.db'}"
+    with serving(followed) as url:
+        app = create_app(
+            Settings.load(None, audit=audit, open=True, upstream=url, per_minute=10**6), detector
+        )
+        with TestClient(app, raise_server_exceptions=False) as found:
+            yield found
 
 
 @pytest.fixture

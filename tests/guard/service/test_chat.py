@@ -47,10 +47,9 @@ def text_of(chunks: list[dict[str, Any]]) -> str:
     return "".join(delta.get("content", "") for delta in deltas)
 
 
-def test_a_stream_is_let_out_sentence_by_sentence(start, script: Script, judged: list[str]) -> None:
+def test_a_stream_is_let_out_sentence_by_sentence(client, script: Script, judged: list[str]) -> None:
     script.stream = events(*ANSWER)
-    with start() as client:
-        chunks = streamed(client, stream_options={"include_usage": True})
+    chunks = streamed(client, stream_options={"include_usage": True})
     sentences = f"It is 31 metres tall. It is WRONG.{MARK} Fish is sold nearby. It is OTHER.{CORRECTION}"
     told = "This answer could not be confirmed in full. The answer says “OTHER”; passage 1 says “31 metres”."
     assert text_of(chunks) == f"{sentences}\n\n{told}"
@@ -95,8 +94,11 @@ def test_every_decision_is_in_the_audit_log_before_its_text_leaves(
         for one in (chunk["lrp4rag"] for chunk in chunks if "lrp4rag" in chunk):
             record = client.get(f"/v1/decisions/{one['id']}").json()["record"]
             assert (record["action"], record["policy"]) == (one["action"], one["policy"])
-    kinds = [one["kind"] for one in recorded(tmp_path / "audit.db")]
-    assert kinds == ["sentence"] * 4 + ["answer"]
+        script.stream = chunk("It is tall. It is o").encode()
+        streamed(client)
+    *records, failed = recorded(tmp_path / "audit.db")
+    assert [one["kind"] for one in records] == ["sentence"] * 4 + ["answer", "sentence"]
+    assert (failed["kind"], failed["finish_reason"]) == ("answer", "failed")
     everything = (tmp_path / "audit.db").read_bytes()
     assert not any(word.encode() in everything for word in ("WRONG", "lighthouse", "nearby"))
 
@@ -109,7 +111,7 @@ def test_streams_leak_nothing(start, script: Script, judged: list[str]) -> None:
     names = ("mark", "correction", "uncertain", "contradicted", "insufficient", "unchecked")
     claims = {"unsupported": "withhold", "most": None}
     with start(policy={"claims": claims, "texts": dict.fromkeys(names, "")}) as client:
-        for number in range(20):
+        for number in range(10):
             count = random.randint(1, 30)
             answer = " ".join(random.choice(words) + random.choice(["", ".", "! "]) for _ in range(count))
             cuts = sorted(random.choices(range(len(answer) + 1), k=5))
@@ -124,13 +126,12 @@ def test_streams_leak_nothing(start, script: Script, judged: list[str]) -> None:
             assert shown.split() == "".join(kept).split(), "and what is grounded is let out"
 
 
-def test_what_cannot_be_judged_is_withheld(start, script: Script, judged: list[str]) -> None:
+def test_what_cannot_be_judged_is_withheld(client, script: Script, judged: list[str]) -> None:
     script.stream = events("It is tall. This is BROKEN. This is ODD. It is old.")
-    with start() as client:
-        chunks = streamed(client)
-        whole = client.post(ROUTE, json=asked()).json()
-        script.stream = events("It is tall. This is ODD.")
-        odd = client.post(ROUTE, json=asked()).json()
+    chunks = streamed(client)
+    whole = client.post(ROUTE, json=asked()).json()
+    script.stream = events("It is tall. This is ODD.")
+    odd = client.post(ROUTE, json=asked()).json()
     shown = f"It is tall. {UNAVAILABLE} It is old."
     assert text_of(chunks) == f"{shown}\n\n{TEXTS.unchecked}", "one notice for two sentences"
     assert "it could not be checked" in whole["choices"][0]["message"]["content"]
@@ -154,12 +155,11 @@ def test_what_cannot_be_judged_is_withheld(start, script: Script, judged: list[s
     ],
 )
 def test_a_stream_that_breaks_ends_with_an_error_and_nothing_unjudged(
-    start, script: Script, judged: list[str], rest: bytes
+    client, script: Script, judged: list[str], rest: bytes
 ) -> None:
     script.stream = chunk("It is tall. It is o").encode() + rest
-    with start() as client:
-        chunks = streamed(client)
-        whole = client.post(ROUTE, json=asked())
+    chunks = streamed(client)
+    whole = client.post(ROUTE, json=asked())
     assert text_of(chunks) == "It is tall. "
     assert chunks[-1]["error"]["code"] == 502
     assert "SECRET" not in json.dumps(chunks)
@@ -168,13 +168,12 @@ def test_a_stream_that_breaks_ends_with_an_error_and_nothing_unjudged(
 
 
 @pytest.mark.parametrize(("status", "expected"), [(400, 400), (401, 502), (429, 429), (500, 502)])
-def test_what_the_upstream_refuses_is_told(start, script: Script, status: int, expected: int) -> None:
+def test_what_the_upstream_refuses_is_told(client, script: Script, status: int, expected: int) -> None:
     script.status, script.error = status, {"message": "too long"}
-    with start() as client:
-        for stream in (True, False):
-            reply = client.post(ROUTE, json=asked(stream=stream))
-            assert reply.status_code == expected
-            assert "too long" not in reply.text, "its words are not passed on"
+    for stream in (True, False):
+        reply = client.post(ROUTE, json=asked(stream=stream))
+        assert reply.status_code == expected
+        assert "too long" not in reply.text, "its words are not passed on"
 
 
 def test_an_upstream_that_is_not_there(start, caplog, monkeypatch) -> None:
@@ -202,15 +201,14 @@ def test_an_upstream_that_is_not_there(start, caplog, monkeypatch) -> None:
         ([], 422, "object"),
     ],
 )
-def test_what_cannot_be_guarded_is_refused_clearly(start, script: Script, body, status, words) -> None:
-    with start() as client:
-        reply = client.post(ROUTE, json=body)
+def test_what_cannot_be_guarded_is_refused_clearly(client, script: Script, body, status, words) -> None:
+    reply = client.post(ROUTE, json=body)
     assert reply.status_code == status
     assert words in json.dumps(reply.json())
     assert not script.asked, "the upstream is not asked"
 
 
-def test_only_judged_text_passes_in_other_fields(start, script: Script, judged: list[str]) -> None:
+def test_only_judged_text_passes_in_other_fields(client, script: Script, judged: list[str]) -> None:
     """Reasons to finish and counts are the upstream's words too."""
     usage = {"prompt_tokens": 1, "completion_tokens": True, "total_tokens": 2**60, "note": "UNJUDGED"}
     script.stream = (
@@ -218,27 +216,25 @@ def test_only_judged_text_passes_in_other_fields(start, script: Script, judged: 
         + chunk(choices=[], usage=usage, lrp4rag={"action": "UNJUDGED"})
         + "data: [DONE]\n\n"
     ).encode()
-    with start() as client:
-        chunks = streamed(client, stream_options={"include_usage": True})
-        whole = client.post(ROUTE, json=asked()).json()
+    chunks = streamed(client, stream_options={"include_usage": True})
+    whole = client.post(ROUTE, json=asked()).json()
     assert "UNJUDGED" not in json.dumps([chunks, whole])
     assert whole["choices"][0]["finish_reason"] == "stop"
     assert whole["usage"] == {"prompt_tokens": 1}
 
 
-def test_half_characters_are_joined(start, script: Script, judged: list[str]) -> None:
+def test_half_characters_are_joined(client, script: Script, judged: list[str]) -> None:
     script.stream = (
         b'data: {"choices": [{"delta": {"content": "It is tall \\ud83d"}}]}\n\n'
         b'data: {"choices": [{"delta": {"content": "\\ude00. It is \\udc00 old."}}]}\n\n'
         b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
         b"data: [DONE]\n\n"
     )
-    with start() as client:
-        assert text_of(streamed(client)) == "It is tall \U0001f600. It is \ufffd old."
+    assert text_of(streamed(client)) == "It is tall \U0001f600. It is \ufffd old."
 
 
 @pytest.mark.parametrize("kind", ["endless event", "endless body", "endless refusal"])
-def test_an_upstream_cannot_fill_the_memory(start, script: Script, judged: list[str], kind: str) -> None:
+def test_an_upstream_cannot_fill_the_memory(client, script: Script, judged: list[str], kind: str) -> None:
     script.longest = 2**16
     if kind == "endless event":
         script.stream = b"data: " + b"a" * (3 * 2**20)
@@ -246,8 +242,7 @@ def test_an_upstream_cannot_fill_the_memory(start, script: Script, judged: list[
         script.stream = b"data: a\n" * (2**19)
     else:
         script.status, script.error = 400, {"message": "a" * (3 * 2**20)}
-    with start() as client:
-        reply = client.post(ROUTE, json=asked())
+    reply = client.post(ROUTE, json=asked())
     assert reply.status_code == 502
 
 
@@ -257,49 +252,32 @@ def test_an_upstream_cannot_fill_the_memory(start, script: Script, judged: list[
     ids=["nothing", "reasoning that never ends"],
 )
 def test_an_answer_with_nothing_in_it_is_no_clean_one(
-    start, script: Script, judged: list[str], stream: bytes
+    client, script: Script, judged: list[str], stream: bytes
 ) -> None:
     script.stream = stream
-    with start() as client:
-        reply = client.post(ROUTE, json=asked()).json()
+    reply = client.post(ROUTE, json=asked()).json()
     assert (reply["lrp4rag"]["action"], reply["lrp4rag"]["reason"]) == ("withhold", "unavailable")
     assert not judged
 
 
-def test_an_answer_that_failed_is_recorded_as_failed(start, script: Script, judged, tmp_path) -> None:
-    script.stream = chunk("It is tall. It is o").encode()
-    with start() as client:
-        streamed(client)
-    last = recorded(tmp_path / "audit.db")[-1]
-    assert (last["kind"], last["finish_reason"]) == ("answer", "failed")
-
-
 @pytest.mark.parametrize("more", ['"temperature": NaN', '"temperature": 1e999', '"user": "\\udfff"'])
-def test_what_cannot_be_sent_on_is_the_clients_fault(start, script: Script, more: str) -> None:
+def test_what_cannot_be_sent_on_is_the_clients_fault(client, script: Script, more: str) -> None:
     body = json.dumps(asked())[:-1] + f", {more}}}"
-    with start() as client:
-        assert client.post(ROUTE, content=body, headers=JSON).status_code == 400
+    assert client.post(ROUTE, content=body, headers=JSON).status_code == 400
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_without_a_passage_that_is_fit_no_answer_is_asked_for(
-    start, script: Script, judged: list[str], stream: bool
-) -> None:
+def test_without_a_passage_that_is_fit_no_answer_is_asked_for(client, script: Script, judged) -> None:
     script.stream = events(*ANSWER)
-    expired = [{"text": PASSAGES[0], "title": "Guide", "expires": "2020-01-01"}]
-    with start() as client:
-        if stream:
-            chunks = streamed(client, lrp4rag={"passages": expired})
-            text, decision = text_of(chunks), chunks[-1]["lrp4rag"]
-            assert chunks[-1]["choices"][0]["finish_reason"] == "content_filter"
-        else:
-            reply = client.post(ROUTE, json=asked(lrp4rag={"passages": expired})).json()
-            text, decision = reply["choices"][0]["message"]["content"], reply["lrp4rag"]
-    assert script.asked == []
-    assert judged == []
-    assert text.startswith("The available documents do not answer this question.")
-    assert (decision["action"], decision["reason"]) == ("withhold", "knowledge gap")
-    assert {one["kind"] for one in decision["findings"]} >= {"expired"}
+    expired = {"passages": [{"text": PASSAGES[0], "title": "Guide", "expires": "2020-01-01"}]}
+    chunks = streamed(client, lrp4rag=expired)
+    reply = client.post(ROUTE, json=asked(lrp4rag=expired)).json()
+    assert chunks[-1]["choices"][0]["finish_reason"] == "content_filter"
+    assert script.asked == judged == []
+    for text in (text_of(chunks), reply["choices"][0]["message"]["content"]):
+        assert text.startswith("The available documents do not answer this question.")
+    for decision in (chunks[-1]["lrp4rag"], reply["lrp4rag"]):
+        assert (decision["action"], decision["reason"]) == ("withhold", "knowledge gap")
+        assert {one["kind"] for one in decision["findings"]} >= {"expired"}
 
 
 @pytest.mark.parametrize(
@@ -307,22 +285,20 @@ def test_without_a_passage_that_is_fit_no_answer_is_asked_for(
     ["retry: 3000\n\n", "event: ping\n\n", "id: 7\n\n", "data:\n\n", "data\nid: 8\n\n",
      "event: ping\ndata: \n\n", ": ping\n\n", "data:\ndata:\n\n", "id: 9\r\n\r\n"],
 )  # fmt: skip
-def test_events_without_data_are_none(start, script: Script, judged: list[str], nothing: str) -> None:
+def test_events_without_data_are_none(client, script: Script, judged: list[str], nothing: str) -> None:
     ends = [chunk("It is 31 me"), chunk("tres tall."), chunk(finish="stop"), "data: [DONE]\n\n"]
     script.stream = (nothing + nothing.join(ends) + nothing).encode()
-    with start() as client:
-        assert text_of(streamed(client)) == "It is 31 metres tall."
-        assert client.post(ROUTE, json=asked()).status_code == 200
+    assert text_of(streamed(client)) == "It is 31 metres tall."
+    assert client.post(ROUTE, json=asked()).status_code == 200
 
 
 @pytest.mark.parametrize("finish", ["length", None])
 def test_an_upstream_that_does_not_stream_is_judged_too(
-    start, script: Script, judged: list[str], finish: str | None
+    client, script: Script, judged: list[str], finish: str | None
 ) -> None:
     script.stream, script.kind = whole("It is 31 metres tall. It is WRONG.", finish), "application/json"
-    with start() as client:
-        chunks = streamed(client)
-        reply = client.post(ROUTE, json=asked()).json()
+    chunks = streamed(client)
+    reply = client.post(ROUTE, json=asked()).json()
     assert text_of(chunks).startswith(f"It is 31 metres tall. It is WRONG.{MARK}")
     assert chunks[-1]["choices"][0]["finish_reason"] == (finish or "stop")
     assert reply["choices"][0]["message"]["content"] == text_of(chunks)
@@ -342,25 +318,23 @@ def test_an_upstream_that_does_not_stream_is_judged_too(
     ],
 )
 def test_an_upstream_that_answers_by_something_else_is_named(
-    start, script: Script, kind, body, words
+    client, script: Script, kind, body, words
 ) -> None:
     script.stream, script.kind = body, kind
-    with start() as client:
-        reply = client.post(ROUTE, json=asked(stream=True))
+    reply = client.post(ROUTE, json=asked(stream=True))
     assert reply.status_code == 502
     assert words in reply.text
     assert "SECRET" not in reply.text
 
 
-def test_a_refusal_is_judged_like_an_answer(start, script: Script, judged: list[str]) -> None:
+def test_a_refusal_is_judged_like_an_answer(client, script: Script, judged: list[str]) -> None:
     refusal = "I cannot help with that. It is WRONG."
     deltas = [{"role": "assistant", "content": None}, {"refusal": refusal[:7]}, {"refusal": refusal[7:]}]
     chunks = [chunk(choices=[{"index": 0, "delta": delta}]) for delta in deltas]
     script.stream = "".join([*chunks, chunk(finish="stop"), "data: [DONE]\n\n"]).encode()
-    with start() as client:
-        streamed_text = text_of(streamed(client))
-        script.kind, script.stream = "application/json", whole(None, refusal=refusal)
-        message = client.post(ROUTE, json=asked()).json()["choices"][0]["message"]
+    streamed_text = text_of(streamed(client))
+    script.kind, script.stream = "application/json", whole(None, refusal=refusal)
+    message = client.post(ROUTE, json=asked()).json()["choices"][0]["message"]
     assert "".join(judged) == refusal * 2
     assert message["content"] == streamed_text
     assert streamed_text.startswith(f"I cannot help with that. It is WRONG.{MARK}")
@@ -378,23 +352,20 @@ def test_a_refusal_is_judged_like_an_answer(start, script: Script, judged: list[
         ("<thi", "<thi"),
     ],
 )  # fmt: skip
-def test_reasoning_is_no_part_of_the_answer(start, script: Script, judged: list[str], content, shown) -> None:
-    """However the upstream cuts it."""
-    with start() as client:
-        for parts in ([content], list(content), [content[:3], content[3:]]):
-            judged.clear()
-            script.stream = events(*parts)
-            assert text_of(streamed(client)) == shown
-            assert "".join(judged) == shown
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_options_of_a_stream_are_sent_where_the_client_streams(
-    start, script: Script, judged: list[str], stream: bool
+def test_reasoning_is_no_part_of_the_answer(
+    client, script: Script, judged: list[str], content, shown
 ) -> None:
+    """However the upstream cuts it."""
+    for parts in ([content], list(content), [content[:3], content[3:]]):
+        judged.clear()
+        script.stream = events(*parts)
+        assert text_of(streamed(client)) == shown
+        assert "".join(judged) == shown
+
+
+def test_options_of_a_stream_are_sent_where_the_client_streams(client, script: Script, judged) -> None:
     script.stream = events("It is tall.")
-    with start() as client:
+    for stream in (False, True):
         assert client.post(ROUTE, json=asked(stream=stream, stream_options={})).status_code == 200
-    (sent,) = script.asked
-    assert sent["stream"] is True
-    assert sent.get("stream_options") == ({"include_usage": True} if stream else None)
+    assert [sent["stream"] for sent in script.asked] == [True, True]
+    assert [sent.get("stream_options") for sent in script.asked] == [None, {"include_usage": True}]

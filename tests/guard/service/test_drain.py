@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,45 +14,56 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import httpx
-import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
+from lrp4rag.cli import main
 from lrp4rag.guard.service.server import bind, listen
 from lrp4rag.guard.service.settings import Settings
 from tests.guard.service.conftest import asked, recorded
 from tests.guard.service.scripted_upstream import Script, events, serving
 
 
-@pytest.mark.usefixtures("default_reader")
-def test_sigterm_drains(tmp_path: Path, monkeypatch) -> None:
-    """With the real reader, in a process of its own."""
-    script = Script(events("It is 31 metres tall. ", "Fish is sold nearby."), longest=400)
+def serve(log: Path, reader: Path, upstream: str) -> None:
+    """`lrp4rag serve`, which prints to a file in the folder that it runs in."""
+    os.chdir(log.parent)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
+    os.environ |= {"LRP4RAG_OPEN": "true", "LRP4RAG_POLICY__ABSTAINED": "mark", "LRP4RAG_READER": str(reader)}
+    main(["serve", "--upstream", upstream, "--port", "0"], standalone_mode=False)
+
+
+def test_sigterm_drains(
+    processes: multiprocessing.context.ForkServerContext, reader_folder: Path, tmp_path: Path, monkeypatch
+) -> None:
+    log, script = (
+        tmp_path / "log",
+        Script(events("It is 31 metres tall. ", "Fish is sold nearby."), longest=400),
+    )
     more, pieces = threading.Event(), Script.pieces
     monkeypatch.setattr(Script, "pieces", lambda self: (one for one in pieces(self) if more.wait(60) or True))
     with serving(script) as upstream:
-        command = [sys.executable, "-m", "lrp4rag", "serve", "--upstream", upstream, "--port", "0"]
-        environment = {**os.environ, "LRP4RAG_OPEN": "true", "LRP4RAG_POLICY__ABSTAINED": "mark"}
-        with (tmp_path / "log").open("w+") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path, env=environment)
-            try:
-                url = _address(process, tmp_path / "log")
-                found: list[httpx.Response] = []
-                ask = threading.Thread(target=lambda: found.append(_ask(url)))
-                ask.start()
-                while not script.asked:
-                    time.sleep(0.05)
-                process.send_signal(signal.SIGTERM)
-                time.sleep(0.5)
-                assert process.poll() is None, "an answer is under way"
-                more.set()
-                ask.join(60)
-                # Uvicorn raises the signal again once all is closed.
-                assert process.wait(30) in (0, -signal.SIGTERM)
-            finally:
-                process.kill()
+        process = processes.Process(target=serve, args=(log, reader_folder, upstream))
+        process.start()
+        try:
+            url = _address(process, log)
+            found: list[httpx.Response] = []
+            ask = threading.Thread(target=lambda: found.append(_ask(url)))
+            ask.start()
+            while not script.asked:
+                time.sleep(0.05)
+            process.terminate()
+            time.sleep(0.5)
+            assert process.is_alive(), "an answer is under way"
+            more.set()
+            ask.join(60)
+            process.join(30)
+            assert process.exitcode in (0, -signal.SIGTERM), "uvicorn raises the signal again"
+        finally:
+            process.kill()
     (reply,) = found
     assert reply.status_code == 200
     assert reply.text.endswith("data: [DONE]\n\n")
@@ -112,10 +122,11 @@ def _ask(url: str) -> httpx.Response:
     return httpx.post(f"{url}/v1/chat/completions", json=asked(stream=True), timeout=90)
 
 
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+def _address(process: Any, log: Path) -> str:
     until = time.monotonic() + 240
-    while time.monotonic() < until and process.poll() is None:
-        if (found := re.search(r"^(http://\S+?)  ", log.read_text(), re.MULTILINE)) is not None:
+    while time.monotonic() < until and process.is_alive():
+        printed = log.read_text() if log.exists() else ""
+        if (found := re.search(r"^(http://\S+?)  ", printed, re.MULTILINE)) is not None:
             return found[1]
         time.sleep(0.1)
     raise AssertionError(log.read_text())

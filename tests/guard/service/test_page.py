@@ -58,55 +58,44 @@ def test_the_page_needs_no_token_and_every_call_does(start) -> None:
         assert client.get("/page/%2e%2e/v1/decisions").status_code in (401, 404)
 
 
-def test_nothing_runs_or_loads_but_the_pages_own_files(start) -> None:
-    with start(upstream=None) as client:
-        page = client.get("/")
-        policy = page.headers["Content-Security-Policy"]
-        assert policy.startswith(
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"
-        )
-        for words in ("frame-ancestors 'none'", "form-action 'none'", "require-trusted-types-for 'script'"):
-            assert words in policy
-        assert "unsafe" not in policy
-        assert page.headers["X-Content-Type-Options"] == "nosniff"
-        assert page.headers["Cache-Control"] == "no-cache"
-        assert "<style" not in page.text
-        assert "style=" not in page.text
-        assert "<script>" not in page.text
-        script = page.text.split('src="page/')[1].split('"')[0]
-        found = client.get(f"/page/{script}")
-        assert found.headers["Content-Type"].startswith("text/javascript")
-        for sink in (
-            "innerHTML",
-            "outerHTML",
-            "insertAdjacentHTML",
-            "document.write",
-            "eval(",
-            "new Function",
-        ):
-            assert sink not in found.text
+def test_nothing_runs_or_loads_but_the_pages_own_files(client) -> None:
+    page = client.get("/")
+    policy = page.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
+    for words in ("frame-ancestors 'none'", "form-action 'none'", "require-trusted-types-for 'script'"):
+        assert words in policy
+    assert "unsafe" not in policy
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert page.headers["Cache-Control"] == "no-cache"
+    assert "<style" not in page.text
+    assert "style=" not in page.text
+    assert "<script>" not in page.text
+    script = page.text.split('src="page/')[1].split('"')[0]
+    found = client.get(f"/page/{script}")
+    assert found.headers["Content-Type"].startswith("text/javascript")
+    for sink in "innerHTML outerHTML insertAdjacentHTML document.write eval( Function(".split():
+        assert sink not in found.text
+
+
+def test_the_list_of_routes_loads_nothing_from_elsewhere(client) -> None:
+    reply, policy = client.get("/docs"), client.get("/").headers["Content-Security-Policy"]
+    assert reply.status_code == 200
+    assert reply.headers["Content-Security-Policy"] == policy
+    assert "<script" not in reply.text
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', reply.text)
+    assert loaded
+    for name in loaded:
+        assert ":" not in name
+        assert not name.startswith("//")
+        assert client.get(f"/{name}").status_code == 200
+    schema = client.get("/openapi.json").json()
+    assert all(f" {path}</code>" in reply.text for path in schema["paths"])
+    assert "parental leave" in reply.text, "examples"
+    for gone in ("/redoc", "/docs/oauth2-redirect"):
+        assert client.get(gone).status_code in (401, 404)
 
 
 # The log that the page draws.
-
-
-def test_the_list_of_routes_loads_nothing_from_elsewhere(start) -> None:
-    with start() as client:
-        reply, policy = client.get("/docs"), client.get("/").headers["Content-Security-Policy"]
-        assert reply.status_code == 200
-        assert reply.headers["Content-Security-Policy"] == policy
-        assert "<script" not in reply.text
-        loaded = re.findall(r'(?:src|href)="([^"]+)"', reply.text)
-        assert loaded
-        for name in loaded:
-            assert ":" not in name
-            assert not name.startswith("//")
-            assert client.get(f"/{name}").status_code == 200
-        schema = client.get("/openapi.json").json()
-        assert all(f" {path}</code>" in reply.text for path in schema["paths"])
-        assert "parental leave" in reply.text, "examples"
-        for gone in ("/redoc", "/docs/oauth2-redirect"):
-            assert client.get(gone).status_code in (401, 404)
 
 
 def test_decisions_are_told_the_newest_first_and_without_texts(start) -> None:
@@ -142,13 +131,12 @@ def test_questions_are_told_shortened_and_only_where_they_are_kept(
         assert "question" not in client.get("/v1/decisions?questions=true").json()["decisions"][0]
 
 
-def test_a_record_has_where_an_answer_is_suspect_and_no_word_of_it(start, judged, script) -> None:
+def test_a_record_has_where_an_answer_is_suspect_and_no_word_of_it(client, judged, script) -> None:
     script.stream = events("Leave is long. WRONG words. ")
-    with start() as client:
-        id = client.post("/v1/judge", json=ONE).json()["decision"]["id"]
-        body = {"messages": [{"role": "user", "content": QUESTION}], "lrp4rag": {"passages": PASSAGES}}
-        other = client.post("/v1/chat/completions", json=body).json()["lrp4rag"]["id"]
-        records = [client.get(f"/v1/decisions/{one}").json()["record"] for one in (id, other)]
+    id = client.post("/v1/judge", json=ONE).json()["decision"]["id"]
+    body = {"messages": [{"role": "user", "content": QUESTION}], "lrp4rag": {"passages": PASSAGES}}
+    other = client.post("/v1/chat/completions", json=body).json()["lrp4rag"]["id"]
+    records = [client.get(f"/v1/decisions/{one}").json()["record"] for one in (id, other)]
     assert [len(one["evidence"]["sentences"]) for one in records] == [3, 2]
     assert [one["suspect"] for one in records[1]["evidence"]["sentences"]] == [False, True]
     told = json.dumps(records)
