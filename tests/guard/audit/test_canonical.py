@@ -1,7 +1,7 @@
 """One value has one spelling, and what JSON cannot hold is refused."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrp4rag.guard.audit.entry import as_stored, canonical, read_canonical
@@ -15,6 +15,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(VALUES)
 def test_what_is_written_is_read(value):
     try:

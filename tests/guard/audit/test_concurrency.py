@@ -27,12 +27,12 @@ def writer(url, name, count, key):
 
 
 def append_together(url, key):
-    """Two processes and four threads make one log, 25 entries each, all from the start."""
-    processes = [writer(url, f"process{number}", 25, key) for number in range(2)]
+    """Two processes and four threads make one log, 12 entries each, all from the start."""
+    processes = [writer(url, f"process{number}", 12, key) for number in range(2)]
     with AuditLog.open(url, key=key, texts=True) as log, ThreadPoolExecutor(4) as threads:
 
         def work(name):
-            return [log.append({"id": f"{name}-{number}"}, {"question": "what?"}) for number in range(25)]
+            return [log.append({"id": f"{name}-{number}"}, {"question": "what?"}) for number in range(12)]
 
         for made in threads.map(work, ["a", "b", "c", "d"]):
             assert [one.sequence for one in made] == sorted(one.sequence for one in made)
@@ -40,7 +40,7 @@ def append_together(url, key):
             process.communicate(timeout=60)
             assert process.returncode == 0
         found = log.verify()
-        assert (found.problems, found.entries) == ([], 150)
+        assert (found.problems, found.entries) == ([], 72)
         assert {entry.id.split("-")[0] for entry in log.entries()} >= {"process0", "process1", "a", "d"}
 
 
@@ -50,7 +50,7 @@ def test_threads_and_processes_append_to_one_chain(tmp_path):
 
 def test_what_a_killed_writer_was_told_is_there(tmp_path):
     told = []
-    for run in range(3):
+    for run in range(2):
         process = writer(tmp_path / "audit.db", f"run{run}", 10_000, tmp_path / "key")
         told += [process.stdout.readline().strip() for _ in range(20 + run)]
         process.send_signal(signal.SIGKILL)
@@ -60,6 +60,6 @@ def test_what_a_killed_writer_was_told_is_there(tmp_path):
     with AuditLog.open(tmp_path / "audit.db", texts=True) as log:
         found = log.verify()
         assert found.problems == []
-        assert len(told) >= 63
+        assert len(told) >= 41
         assert all(log.texts(id) == {"question": "what?"} for id in told)
-        assert len(told) <= found.entries <= len(told) + 3
+        assert len(told) <= found.entries <= len(told) + 2

@@ -17,7 +17,7 @@ from lrp4rag.guard.audit.verification import verify
 from lrp4rag.util.errors import InputError
 from tests.guard.audit.conftest import TEXTS, decision
 
-ROUNDS = 150
+ROUNDS = 80
 COLUMNS = {table.name: [column.name for column in table.columns] for table in METADATA.tables.values()}
 KEYS = {table.name: [column.name for column in table.primary_key] for table in METADATA.tables.values()}
 # More of the tables with more in them.

@@ -161,24 +161,11 @@ def test_precision_and_recall_are_those_that_were_written_down() -> None:
     assert found["test"]["recall"] >= 0.75
 
 
-PIECES = [
-    "unless ",
-    "if ",
-    "only ",
-    "with ",
-    "at least 3 ",
-    "subject to ",
-    "It may ",
-    ". ",
-    ", and ",
-    "(",
-    "0",
-    "\ud800",
-    "\n",
-]
+PIECES = ["unless ", "if ", "only ", "with ", "at least 3 ", "subject to ", "It may ", ". ", ", and "]
+PIECES += ["(", "0", "\ud800", "\n"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given_texts(*[st.text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join)] * 3)
 def test_any_text_has_an_answer_and_places_are_exact(question: str, passage: str, answer: str) -> None:
     for found in look(answer, passage, question=question):
@@ -195,4 +182,4 @@ def test_long_texts_cost_what_they_are_long(piece: str) -> None:
         look(text, text, question=text[:1000])
         return time.process_time() - begun
 
-    assert seconds(10_000) < 60 * seconds(1_000) + 0.25
+    assert seconds(6_000) < 60 * seconds(600) + 0.15

@@ -51,7 +51,7 @@ def judged(text: str, status: str) -> Verdict:
 ANY = st.tuples(TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.sampled_from(["supported", "unsupported"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ANY)
 @example(("", [f"{GRANT}\n---\nIt is."], GRANT, "supported"))
 def test_no_check_raises_on_any_text(texts: tuple[str, list[str], str, str]) -> None:

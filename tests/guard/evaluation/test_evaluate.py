@@ -27,22 +27,23 @@ def towers(count: int, *, first: int = 0, generator: str | None = "g1") -> list[
         response = f"Tower {k} is {20 + k + 7 * wrong} metres tall."
         labels = (Label(0, len(response)),) if wrong else ()
         passage = f"Tower {k} is {20 + k} metres tall, of grey granite, and has {k + 2} floors."
-        rows.append(
-            Example(
-                f"How tall is tower {k}?",
-                [passage],
-                response,
-                labels=labels,
-                id=f"t{k}",
-                generator=generator,
-            )
-        )
+        question = f"How tall is tower {k}?"
+        rows.append(Example(question, [passage], response, labels=labels, id=f"t{k}", generator=generator))
     return rows
+
+
+ROWS = [*towers(FEWEST - 4), *towers(4, first=100, generator="g2")]
 
 
 @pytest.fixture(scope="module")
 def text() -> Detector:
     return Detector.load(reader=None)
+
+
+@pytest.fixture(scope="module")
+def plain(text: Detector) -> Evaluation:
+    """Of all rows."""
+    return evaluated(text, ROWS)
 
 
 def evaluated(detector: Detector, rows: list[Example], **options: Any) -> Evaluation:
@@ -54,17 +55,15 @@ def evaluated(detector: Detector, rows: list[Example], **options: Any) -> Evalua
     return evaluate(model, rows, load, resamples=10, **options)
 
 
-def test_metrics_per_generator_and_together(text: Detector) -> None:
-    rows = [*towers(8), *towers(4, first=100, generator="g2")]
-    evaluation = evaluated(text, rows)
-    assert evaluation.rows == {"g1": 8, "g2": 4, "all": 12}
-    assert evaluation.hallucinated == {"g1": 4, "g2": 2, "all": 6}
-    assert evaluation.metrics["all"]["auroc"].value == 1
-    assert evaluation.controls["novel words"].value == 1  # the wrong numbers are nowhere
-    assert evaluation.controls["number of words"].value == 0.5
-    assert (evaluation.seen, evaluation.prevalence) == (0, None)
-    assert evaluation.threshold == text.card.threshold
-    assert set(evaluated(text, rows[:2]).metrics) == {"g1"}  # with one, nothing is "all"
+def test_metrics_per_generator_and_together(text: Detector, plain: Evaluation) -> None:
+    assert plain.rows == {"g1": 16, "g2": 4, "all": 20}
+    assert plain.hallucinated == {"g1": 8, "g2": 2, "all": 10}
+    assert plain.metrics["all"]["auroc"].value == 1
+    assert plain.controls["novel words"].value == 1  # the wrong numbers are nowhere
+    assert plain.controls["number of words"].value == 0.5
+    assert (plain.seen, plain.prevalence) == (0, None)
+    assert plain.threshold == text.card.threshold
+    assert set(evaluated(text, ROWS[:2]).metrics) == {"g1"}  # with one, nothing is "all"
     assert set(evaluated(text, towers(2, generator=None)).metrics) == {"all"}  # none is known
 
 
@@ -73,9 +72,7 @@ def test_it_decides_as_a_judgement_does(text: Detector) -> None:
     dogs = ["Dogs are not allowed in the cabin. They travel in the hold, in a box of their own."]
     rows = [
         *towers(3),
-        Example(
-            "May I take my dog into the cabin?", dogs, "Dogs are allowed in the cabin.", labels=(Label(0, 5),)
-        ),
+        Example("May my dog fly with me?", dogs, "Dogs are allowed in the cabin.", labels=(Label(0, 5),)),
     ]
     verdicts = text.judge_many(rows)
     assert [one.probability for one in evaluated(text, rows).results] == [one.probability for one in verdicts]
@@ -92,7 +89,7 @@ def test_training_sources_are_refused_and_counted(text: Detector) -> None:
 
 
 def test_rows_without_a_verdict_are_listed_and_left_out_of_other_metrics(text: Detector) -> None:
-    rows = towers(6)
+    rows = towers(4)
     whole = evaluated(text, rows)
     assert (whole.abstained, whole.judged) == ({}, {})
     german = "Der Turm misst zwanzig Meter bis zur Spitze und besitzt zwei Stockwerke aus grauem Granit."
@@ -103,9 +100,8 @@ def test_rows_without_a_verdict_are_listed_and_left_out_of_other_metrics(text: D
     assert found.judged["g1"] == whole.metrics["g1"]
 
 
-def test_at_an_estimated_prevalence_the_same_rows_are_flagged(text: Detector) -> None:
-    rows = towers(FEWEST)
-    plain, shifted = evaluated(text, rows), evaluated(text, rows, estimate=True)
+def test_at_an_estimated_prevalence_the_same_rows_are_flagged(text: Detector, plain: Evaluation) -> None:
+    shifted = evaluated(text, ROWS, estimate=True)
     values = np.array(list(plain.probabilities.values()))
     assert shifted.prevalence == pytest.approx(estimated_prevalence(values, text.card.prevalence))
     assert shifted.threshold != plain.threshold

@@ -6,7 +6,7 @@ from typing import Any
 
 from lrp4rag.guard.redteam import Answered, Case
 from lrp4rag.guard.redteam.targets import NotJudged
-from tests.guard.service.conftest import detector, script, settings, start  # noqa: F401 - fixtures
+from tests.guard.service.conftest import detector, followed, script, settings, start  # noqa: F401
 
 
 def case(id: str = "a", **more: Any) -> Case:

@@ -96,7 +96,7 @@ values = st.recursive(
     max_leaves=6,
 )
 fields = st.sampled_from(
-    "question passages response generator messages stream n lrp4rag texts input_type".split()
+    ["question", "passages", "response", "messages", "stream", "n", "lrp4rag", "texts", "input_type"]
 )
 
 

@@ -199,18 +199,18 @@ def test_text_of_passages_is_shown_on_one_line_without_control_characters() -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["12 " * 20_000, "(" * 60_000, "0" * 60_000, "a.\n" * 20_000, "A b" * 20_000, "not " * 15_000,
-     "\ud800 must not 5 days", "The fee is 5 euros.\n" * 3_000, "€" * 60_000, "1-" * 30_000],
+    ["12 " * 10_000, "(" * 30_000, "0" * 30_000, "a.\n" * 10_000, "A b" * 10_000, "not " * 7_500,
+     "\ud800 must not 5 days", "The fee is 5 euros.\n" * 1_500, "1-" * 15_000],
 )  # fmt: skip
 def test_hostile_passages_take_bounded_time(text: str) -> None:
     began = time.process_time()
     findings = conflicts(text, text[::-1], "The fee is 7 euros.")
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
     assert len(findings) <= Conflicts().most
     assert all(len(one.words) < 500 for one in findings)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(2, 900), st.integers(2, 900))
 def test_another_number_is_a_conflict_and_the_same_is_none(one: int, other: int) -> None:
     found = conflicts(f"The tank holds {one} litres of oil.", f"The tank holds {other} litres of oil.")

@@ -15,21 +15,8 @@ from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import encodable
 
 CASES = json.loads((Path(__file__).parent / "counted.json").read_text())
-HOSTILE = [
-    "a b c. ",
-    "(",
-    "0",
-    "and, ",
-    "if ",
-    "\n- 1 ",
-    "|a",
-    "also ",
-    "**",
-    "1. ",
-    "unless x, ",
-    "\ud800",
-    "the 5 ",
-]
+HOSTILE = ["a b c. ", "(", "0", "and, ", "if ", "\n- 1 ", "|a", "also ", "**", "1. ", "unless x, "]
+HOSTILE += ["\ud800", "the 5 "]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +220,7 @@ TEXTS = st.text(max_size=200) | st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_offsets_are_exact_and_facts_do_not_overlap(answer: str) -> None:
     sentences = sentences_in(encodable(answer))
@@ -263,6 +250,6 @@ def test_steps_grow_with_the_text_only(piece: str) -> None:
         facts_of(piece * (length // len(piece)), tick)
         return ticks, time.process_time() - begun
 
-    (few, short), (many, long) = cost(1_500), cost(15_000)
+    (few, short), (many, long) = cost(600), cost(6_000)
     assert many <= 11 * few + 100
-    assert long < 60 * short + 1
+    assert long < 60 * short + 0.3
