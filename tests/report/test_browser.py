@@ -57,6 +57,17 @@ def owned(page: Any) -> str | None:
 # What a newcomer sees.
 
 
+def quotes_are_cut_between_words(page: Any) -> None:
+    for text, most, kept in (
+        ("a storm destroyed its upper gallery in 1953", 36, "a storm destroyed its upper gallery…"),
+        ("a storm destroyed its upper gallery in 1953", 30, "a storm destroyed its upper…"),
+        ("take not more than 6 tablets a day", 22, "take not more than…"),
+        ("short", 22, "short"),
+        ("x" * 50, 10, "x" * 9 + "…"),
+    ):
+        assert page.evaluate("([text, most]) => lrp4rag.clipped(text, most)", [text, most]) == kept
+
+
 def test_the_word_that_is_wrong_is_joined_with_the_passages(show) -> None:
     page = show(html_page(contradicted()))
     assert page.locator("h1").inner_text() == "Passage 2 says 2 weeks, not 4 weeks"
@@ -72,6 +83,7 @@ def test_the_word_that_is_wrong_is_joined_with_the_passages(show) -> None:
     page.get_by_role("button", name="Expert view").click()
     moved = page.get_by_role("heading", name="What moved the verdict most").locator("+ ul li")
     assert moved.all_inner_texts() == ['the response: "4 weeks": passage 2 has "2 weeks"']
+    quotes_are_cut_between_words(page)
 
 
 def test_pointing_at_a_sentence_tells_why(show) -> None:
@@ -127,7 +139,6 @@ def test_an_answer_that_states_nothing_has_no_verdict(show) -> None:
     ("reason", "action", "headline"),
     [
         ("contradicted", "withhold", "Passage 2 says 2 weeks, not 4 weeks"),
-        ("suspect", "mark", "Passage 2 says 2 weeks, not 4 weeks"),
         ("fabricated citation", "withhold", "It cites a document that is not among the passages"),
         ("conflict", "disclose", "The passages contradict each other on what it says"),
         ("unlike training data", "withhold", "No verdict"),
@@ -138,7 +149,7 @@ def test_a_file_says_what_is_wrong_and_not_what_was_done(
 ) -> None:
     """Nothing was done with its answer."""
     analysis = contradicted()
-    if reason not in ("contradicted", "suspect"):
+    if reason != "contradicted":
         unlike = ((LONG,), (LONG,)) if reason == "unlike training data" else ((), ())
         analysis = judged(claims=(0.05, 0.05), unlike=unlike)
     found = assess(Policy(), analysis.example, analysis)
@@ -152,9 +163,13 @@ def test_a_file_says_what_is_wrong_and_not_what_was_done(
         assert words not in text
 
 
-@pytest.mark.parametrize("rows", ["one row of text", "a row for each"])
-def test_lines_from_several_words_can_be_told_apart(show, rows: str) -> None:
-    page = show(html_page(contradicted("4 weeks", "2 weeks")))
+def test_lines_from_several_words_can_be_told_apart(show) -> None:
+    page = show(html_page(contradicted()))
+    for between in (" ", "\n"):  # one row of text, and a row for each
+        lines_are_told_apart(page, between)
+
+
+def lines_are_told_apart(page: Any, between: str) -> None:
     page.evaluate(
         """(between) => {
           const { view, ofVerdict } = lrp4rag;
@@ -171,7 +186,7 @@ def test_lines_from_several_words_can_be_told_apart(show, rows: str) -> None:
           document.getElementById("view").replaceChildren(shown.root);
           shown.redraw();
         }""",
-        " " if rows == "one row of text" else "\n",
+        between,
     )
     lines = page.locator(".join").all()
     assert len(lines) == 5
@@ -186,18 +201,6 @@ def test_lines_from_several_words_can_be_told_apart(show, rows: str) -> None:
     for k in (0, 1):
         heights = [float(re.search(r"[\d.]+", run[k])[0]) for run in runs]
         assert len(set(heights)) == 5, heights
-
-
-def test_quotes_are_cut_between_words(show) -> None:
-    page = show(html_page(contradicted()))
-    for text, most, kept in (
-        ("a storm destroyed its upper gallery in 1953", 36, "a storm destroyed its upper gallery…"),
-        ("a storm destroyed its upper gallery in 1953", 30, "a storm destroyed its upper…"),
-        ("take not more than 6 tablets a day", 22, "take not more than…"),
-        ("short", 22, "short"),
-        ("x" * 50, 10, "x" * 9 + "…"),
-    ):
-        assert page.evaluate("([text, most]) => lrp4rag.clipped(text, most)", [text, most]) == kept
 
 
 @pytest.mark.parametrize(
@@ -257,14 +260,13 @@ def test_what_was_not_judged_has_no_colour(show) -> None:
     assert page.locator(".banner").get_attribute("class") == "banner care"
 
 
-@pytest.mark.parametrize("expert", [False, True])
-def test_words_without_an_end_fit_a_phone(show, expert: bool) -> None:
+def test_words_without_an_end_fit_a_phone(show) -> None:
     page = show(html_page(hostile("W" * 400)), narrow=True)
     page.locator("details summary").evaluate_all("(every) => every.forEach((one) => one.click())")
-    if expert:
-        page.get_by_role("button", name="Expert view").click()
-        cells = page.locator(".figures td").filter(has_text=re.compile("^supported$")).all()
-        assert all(one.bounding_box()["height"] < 100 for one in cells), "ordinary words are whole"
+    assert not overflows(page)
+    page.get_by_role("button", name="Expert view").click()
+    cells = page.locator(".figures td").filter(has_text=re.compile("^supported$")).all()
+    assert all(one.bounding_box()["height"] < 100 for one in cells), "ordinary words are whole"
     assert not overflows(page)
 
 
@@ -391,14 +393,10 @@ def test_the_policy_stops_what_escaping_would_let_through(show) -> None:
     assert owned(show(html, quiet=True, bypass_csp=True)) is not None
 
 
-def test_text_cannot_become_markup(show) -> None:
+def test_text_cannot_become_markup_and_is_shown_as_on_a_terminal(show) -> None:
     page = show(html_page(contradicted()), quiet=True)
     with pytest.raises(Exception, match="TrustedHTML"):
         page.evaluate("document.body.innerHTML = '<b>x</b>'")
-
-
-def test_texts_are_shown_as_on_a_terminal(show) -> None:
-    page = show(html_page(contradicted()))
     codes = [*range(0x700), *range(0x2000, 0x2100), 0xD800, 0xDFFF, 0xFEFF, 0x1F600]
     found = page.evaluate("(codes) => codes.map((one) => lrp4rag.visible(String.fromCodePoint(one)))", codes)
     assert found == [visible(chr(code)) for code in codes]

@@ -17,7 +17,7 @@ from tests.hostile.pages import harmless, known, safe_links, structure
 from tests.hostile.strings import IN_PAGES
 from tests.report.samples import printed_at
 
-WIDTHS = [40, 60, 79, 80, 200]
+WIDTHS = [40, 80, 200]
 CARD = load_card(BUNDLED)
 PAGE = model_card(CARD, "mine")
 

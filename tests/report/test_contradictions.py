@@ -8,13 +8,13 @@ from lrp4rag.report.html import html_page, html_summary
 from lrp4rag.report.terminal import render, render_line
 from lrp4rag.util.sentences import sentences_in
 from lrp4rag.util.text import one_line, surrogate_in, visible
-from tests.hostile.strings import HOSTILE, obeyed
+from tests.hostile.strings import IN_PAGES, TEXTS, obeyed
 from tests.report.samples import contradicted
 from tests.report.test_html import Page
 from tests.report.test_record import printed
 
-TEXTS = [text for text in HOSTILE if text.strip() and surrogate_in(text) is None]
-TOLD = [text for text in TEXTS if len(sentences_in(f"A permit lasts {text} here.")) == 1]
+SAID = [text for text in (*IN_PAGES, *TEXTS) if text.strip() and surrogate_in(text) is None]
+TOLD = [text for text in SAID if len(sentences_in(f"A permit lasts {text} here.")) == 1]
 """Values lie in one sentence."""
 OBEYED = "\x1b[31m<b onload='x'>\x9b\u202e[bold]*x*[/bold]\x07"
 
@@ -27,10 +27,11 @@ def parts(page: str) -> tuple[list[str], set[str]]:
 
 
 @pytest.mark.parametrize("view", [html_page, html_summary])
-@pytest.mark.parametrize("pushed", [True, False])
-def test_nothing_is_added_to_a_page(view, pushed: bool) -> None:
-    harmless, attributes = parts(view(contradicted(pushed=pushed)))
-    for number, text in enumerate(TEXTS, start=int(pushed)):
+def test_nothing_is_added_to_a_page(view) -> None:
+    known = {pushed: parts(view(contradicted(pushed=pushed))) for pushed in (True, False)}
+    for number, text in enumerate(SAID):
+        pushed = number % 2 == 0
+        harmless, attributes = known[pushed]
         says, instead = ((text, "2 weeks"), ("4 weeks", text), (text, text))[number % 3]
         made = view(contradicted(says, instead, pushed=pushed))
         made.encode()
@@ -69,7 +70,7 @@ def test_a_terminal_obeys_nothing(view) -> None:
 
 
 def test_one_example_is_one_line() -> None:
-    for text in TEXTS:
+    for text in SAID:
         assert "\n" not in render_line(contradicted(text, text)).plain
 
 

@@ -46,7 +46,7 @@ def test_text_is_made_plain(value: str) -> None:
     assert formatter(0, 0) == shown[1].get_text()  # also when it is drawn again
 
 
-@pytest.mark.parametrize("value", [*MATHEMATICS[1:4], "\\$5 ^{", "\x1b[2J\x00 \u202e", "模型 🗼", "x" * 900])
+@pytest.mark.parametrize("value", [MATHEMATICS[3], "\\$5 ^{", "\x1b[2J\x00 \u202e", "模型 🗼", "x" * 900])
 def test_the_picture_of_an_analysis(value: str, tmp_path: Path) -> None:
     png(samples.hostile(value, rows=False, segments=False), tmp_path / "a.png")
     assert max(size(tmp_path / "a.png")) < 3000
@@ -66,7 +66,7 @@ def relevance_between(label: str, rows: int = 2, columns: int = 3) -> UnitReleva
     return UnitRelevance(units(rows), units(columns), values, ones, ones, label, label, 0)
 
 
-@pytest.mark.parametrize("value", [*MATHEMATICS[1:4], "\x1b[2J\x00 \u202e", "模型 🗼\ud800", LONG])
+@pytest.mark.parametrize("value", [MATHEMATICS[3], "\x1b[2J\x00 \u202e", "模型 🗼\ud800", LONG])
 def test_the_picture_of_units(value: str, tmp_path: Path) -> None:
     heatmap(relevance_between(value), tmp_path / "u.png")
     assert max(size(tmp_path / "u.png")) < 2000

@@ -5,6 +5,7 @@ import pytest
 
 from lrp4rag.report.plots import figure, png
 from tests.report.samples import analysis_of, grounded_then_not
+from tests.report.test_record import judged
 
 
 def panels(drawn):
@@ -26,17 +27,14 @@ def test_png_is_written_and_touches_no_global_state(tmp_path):
 
 def test_axes():
     analysis = grounded_then_not(token_threshold=0.0)
-    line, segments, prompt = panels(figure(analysis))
+    drawn = figure(analysis)
+    line, segments, prompt = panels(drawn)
     smooth, threshold = line.get_lines()[:2]
     np.testing.assert_allclose(smooth.get_ydata(), analysis.token_relevance)
     assert list(threshold.get_ydata()) == [0.0, 0.0]
     assert [t.get_text() for t in line.get_xticklabels()][:4] == ["It", "opened", "in", "1874."]
-    assert [t.get_text() for t in segments.get_xticklabels()] == [
-        "passage 1",
-        "passage 2",
-        "question",
-        "template",
-    ]
+    names = ["passage 1", "passage 2", "question", "template"]
+    assert [t.get_text() for t in segments.get_xticklabels()] == names
     shown = segments.collections[0].get_array().reshape(2, 4)
     np.testing.assert_allclose(shown, [[8, 0, 0, 0], [0, -5, 0, 0]])
     mesh = prompt.collections[0]
@@ -44,6 +42,7 @@ def test_axes():
     assert mesh.norm.vmin == -mesh.norm.vmax
     assert {"passage 1", "passage 2", "question"} <= {t.get_text() for t in prompt.get_xticklabels()}
     assert segments.get_yticklabels()[0].get_text().startswith("1  It opened")
+    assert len(figure(judged()).axes) > len(drawn.axes), "a token detector's probabilities"
 
 
 def test_suspect_spans_are_shaded_and_sentences_marked():

@@ -15,7 +15,7 @@ from lrp4rag.util.terminal import open_console
 from tests.report.samples import printed_at
 
 LONG = "It was opened in 1874, and Aliens built it a long time ago, as everybody in town will tell you."
-WIDTHS = [40, 60, 79, 80, 200]
+WIDTHS = [40, 80, 200]
 
 
 def sentences() -> Table:

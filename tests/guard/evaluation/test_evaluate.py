@@ -14,7 +14,7 @@ from lrp4rag.example import Example, Label
 from lrp4rag.guard.evaluation.evaluate import Evaluation, evaluate
 from lrp4rag.guard.evaluation.unfinished import Unfinished
 from lrp4rag.judge import Detector
-from lrp4rag.training.sets import load_set
+from lrp4rag.training.sets import EVERYDAY, load_set
 from lrp4rag.training.train import refuse_seen
 from lrp4rag.util.errors import InputError
 
@@ -79,9 +79,10 @@ def test_it_decides_as_a_judgement_does(text: Detector) -> None:
     assert verdicts[-1].spans[0].kind == "contradicted"
 
 
-def test_training_sources_are_refused_and_counted(text: Detector) -> None:
-    seen = [one for one in load_set(Path("everyday")) if one.labels][:1]
-    rows = [*seen, *towers(3)]
+def test_training_sources_are_refused_and_counted(text: Detector, tmp_path: Path) -> None:
+    first = tmp_path / "first.jsonl"
+    first.write_text(EVERYDAY.read_text().partition("\n")[0])
+    rows = [*load_set(first)[:1], *towers(3)]
     with pytest.raises(InputError, match=r"1 of 4 examples "):
         refuse_seen(text.card, rows, "data.jsonl")
     refuse_seen(text.card, rows[1:], "data.jsonl")
