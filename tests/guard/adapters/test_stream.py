@@ -62,7 +62,7 @@ def test_however_it_is_cut_nothing_leaks_and_nothing_is_lost(detector: Detector,
         ["31 metres", "塔は高い。", "e.g. 3.5", "WRONG", "OTHER", "## It\n", "Okay", "\n- item", "Dr. No"],
         Random(0),
     )
-    for _ in range(12):
+    for _ in range(6):
         answer = " ".join(
             random.choice(words) + random.choice(["", ".", "! "]) for _ in range(random.randint(1, 20))
         )
@@ -85,7 +85,6 @@ def test_what_cannot_be_judged_is_withheld_and_the_reason_is_told(guard: Guard) 
     assert stream.result is not None
     assert stream.result.assessment.withheld
     assert [part.record.get("reason") for part in parts][1:3] == ["unavailable", "unlike training data"]
-    assert stream.result is not None
     assert (stream.result.why, stream.result.probability) == ("failed: RuntimeError", None)
     assert "BROKEN" not in f"{shown}{stream.result.record()}"
 

@@ -57,13 +57,11 @@ def test_texts_are_not_kept_unless_asked_for(tmp_path):
     ("record", "field"),
     [
         ({}, "id"),
-        ({"id": ""}, "id"),
         ({"id": 5}, "id"),
         ({"id": "x" * 201}, "id"),
         ({"id": "a\0"}, "id"),
         ({"id": "a", "kind": None}, "kind"),
         ({"id": "a", "kind": "erasure"}, "kind"),
-        ({"id": "a", "kind": "expiry"}, "kind"),
         ({"id": "a", "texts": {}}, "texts"),
         ({"id": "a", "score": float("nan")}, "record"),
         ({"id": "a", "long": "x" * LARGEST}, "record"),

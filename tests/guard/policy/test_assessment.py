@@ -80,6 +80,7 @@ def test_documents_that_answer_are_not_said_to_be_silent() -> None:
         assert silent not in found.message
     found = shown([Source("Leave is 16 weeks.", expires="2020-01-01")], "Leave is 16 weeks.")
     assert found.message.startswith(silent)
+    assert (found.decided.action, found.decided.rule) == ("withhold", "rules.null")
 
 
 def test_a_contradicted_value_among_right_ones_is_served_with_the_passage_s() -> None:
@@ -103,12 +104,6 @@ def test_an_answer_in_the_middle_is_marked_as_uncertain() -> None:
     assert found.shown(response) == f"{response}\n\n{Policy().texts.uncertain}"
 
 
-def test_an_article_that_is_not_there() -> None:
-    source = Source("Article 17 gives the right to erasure.", title="GDPR")
-    found = shown([source], "The right to erasure is in GDPR Article 21.")
-    assert (found.decided.action, found.decided.reason) == ("withhold", "fabricated citation")
-
-
 def test_two_versions_of_a_policy_are_disclosed() -> None:
     """With their versions and dates."""
     old = Source("Parental leave is 12 weeks.", title="Leave Policy", version="2.8", effective="2023-01-01")
@@ -129,11 +124,6 @@ def test_a_condition_that_is_left_out() -> None:
     found = shown([source], response, policy=Policy(rules={"omitted": "mark"}))
     assert (found.decided.action, found.decided.reason) == ("mark", "omitted condition")
     assert "subject to manager approval and documentation" in found.message
-
-
-def test_nothing_fit_to_answer_from() -> None:
-    found = shown([Source("Leave is 16 weeks.", expires="2020-01-01")], "Leave is 16 weeks.")
-    assert (found.decided.action, found.decided.rule) == ("withhold", "rules.null")
 
 
 def test_a_check_has_its_budget_and_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,9 @@ def test_what_the_upstream_refuses_is_told(client, script: Script, status: int, 
 
 def test_an_upstream_that_is_not_there(start, caplog, monkeypatch) -> None:
     """The operator is told too, once."""
-    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)  # a server in this process sets it
+    # A server in this process sets both.
+    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
+    caplog.set_level("WARNING", logger="uvicorn.error")
     with start(upstream="http://127.0.0.1:9/v1") as client:
         assert client.post(ROUTE, json=asked(stream=True)).status_code == 502
         assert client.get("/readyz").status_code == 502

@@ -349,12 +349,14 @@ def test_a_reviewer_needs_no_mouse(open_page, server, detector: Detector) -> Non
 
 
 @needs_browser
-def test_decisions_are_drawn_over_time(open_page, server) -> None:
-    with server() as url:
+def test_history_is_drawn_over_time_has_questions_and_is_filtered(open_page, server) -> None:
+    asked = {QUESTION: RESPONSE, "Where do <b>requests</b> go?": PASSAGES[1]}
+    with server(keep_texts=True) as url:
         page = open_page(url + "#history")
         page.get_by_text("Nothing is decided yet.").wait_for()
         page.evaluate(JUDGE, ONE)
-        page.get_by_role("button", name="Look again").last.click()
+        again = page.get_by_role("button", name="Look again").last
+        again.click()
         page.locator(".plot rect").wait_for()
         assert page.locator(".plot rect").get_attribute("class") == "action withhold"
         page.get_by_text("The same as a table").click()
@@ -365,18 +367,11 @@ def test_decisions_are_drawn_over_time(open_page, server) -> None:
         )
         assert sum(found) == 3
         assert len(found) <= 31
-
-
-@needs_browser
-def test_history_has_questions_and_is_filtered(open_page, server) -> None:
-    asked = {QUESTION: RESPONSE, "Where do <b>requests</b> go?": PASSAGES[1]}
-    with server(keep_texts=True) as url:
-        page = open_page(url)
-        for question, response in asked.items():
-            page.evaluate(JUDGE, ONE | {"question": question, "response": response})
-        page.get_by_role("link", name="History").click()
+        question, response = [*asked.items()][1]
+        page.evaluate(JUDGE, ONE | {"question": question, "response": response})
+        again.click()
+        page.get_by_text("The last 2 decisions").wait_for()
         lines = page.locator(".decisions li")
-        lines.first.wait_for()
         known = page.evaluate("lrp4rag.call('v1/decisions')")["decisions"]
         for line, (question, _), row in zip(lines.all(), reversed(asked.items()), known, strict=True):
             assert f"Asked: {question}" in line.inner_text()
@@ -392,7 +387,7 @@ def test_history_has_questions_and_is_filtered(open_page, server) -> None:
         assert known[0]["action"] != known[1]["action"], known[0]
         which.select_option(known[0]["action"])
         assert known[0]["id"] in lines.inner_text()
-        page.get_by_role("button", name="Look again").last.click()
+        again.click()
         page.get_by_text("The last 2 decisions").wait_for()
         assert lines.count() == 1, "the filter stays"
 

@@ -41,13 +41,6 @@ def conflicts(question: str, response: str, *passages: str) -> list[tuple[str, .
             ("free of charge", "25 euros"),
         ),
         (
-            "How long are firewall logs kept?",
-            "Firewall logs are kept for 90 days.",
-            "Firewall logs are kept for 90 days and then deleted.",
-            "Logs of the firewall are kept for one year, since auditors ask for them.",
-            ("90 days", "one year"),
-        ),
-        (
             "Can the filter of the jug go into the dishwasher?",
             "You can put the filter into the dishwasher.",
             "The filter of the jug is dishwasher-safe.",
@@ -75,12 +68,6 @@ def test_another_passage_answers_otherwise(question, response, one, other, value
             "Admission to the zoo costs 8 euros.",
             "Admission to the zoo costs 8 euros.",
             "Children pay 5 euros for admission to the zoo.",
-        ),
-        (
-            "How long are claims from a sale possible?",
-            "Claims from the sale of movable goods lapse after two years.",
-            "Claims from the sale of movable goods lapse after two years.",
-            "Claims from the sale of a building lapse after five years.",
         ),
         (
             "What is the daily limit for withdrawals with the Junior card?",

