@@ -236,11 +236,11 @@ def test_a_quotation_that_never_closes_holds_back_no_more_than_the_longest():
 def test_a_stream_that_never_ends_takes_no_memory(part):
     stream = SentenceStream()
     length = 0
-    for _ in range(200):
+    for _ in range(40):
         length += sum(len(piece.text) for piece in stream.feed(part * 500))
         assert len(stream._buffer) <= 630
     length += sum(len(piece.text) for piece in stream.end())
-    assert length == 100_000 * len(part)
+    assert length == 20_000 * len(part)
 
 
 _NASTY = [
@@ -276,7 +276,7 @@ _TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     _TEXTS,
     st.lists(st.integers(1, 20), min_size=1, max_size=5),
