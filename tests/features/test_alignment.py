@@ -63,14 +63,11 @@ def with_tokens(response: str, *offsets: tuple[int, int], passages: tuple[str, .
     return replace(one, response_ids=tuple(range(len(offsets))), response_offsets=offsets)
 
 
-def test_every_feature_is_compared() -> None:
+def test_each_feature_by_hand() -> None:
     assert tuple(BY_HAND) == NAMES
-
-
-@pytest.mark.parametrize("name", BY_HAND)
-def test_each_feature_by_hand(name: str) -> None:
     found = aligned(worded(QUESTION, PASSAGES, RESPONSE))
-    np.testing.assert_allclose(found[name], BY_HAND[name], rtol=0, atol=2e-6)
+    for name, expected in BY_HAND.items():
+        np.testing.assert_allclose(found[name], expected, rtol=0, atol=2e-6, err_msg=name)
 
 
 def test_one_passage_and_one_sentence() -> None:
@@ -108,17 +105,16 @@ def test_scope_that_the_place_has_is_not_novel() -> None:
     assert found["novel scope"] == [0] * 4
 
 
-def test_tokens_of_one_word_have_its_values() -> None:
-    one = with_tokens("Cat swim", (0, 1), (1, 3), (4, 8))
-    assert aligned(one)["capital"] == [1, 1, 0]
-
-
-def test_a_token_of_two_words_has_those_of_the_first() -> None:
-    assert aligned(with_tokens("Cat swim", (0, 8)))["capital"] == [1]
-
-
-def test_a_token_may_begin_with_a_space() -> None:
-    assert aligned(with_tokens("swim Cat", (0, 4), (4, 8)))["capital"] == [0, 1]
+@pytest.mark.parametrize(
+    ("response", "offsets", "capital"),
+    [
+        ("Cat swim", ((0, 1), (1, 3), (4, 8)), [1, 1, 0]),  # two tokens of one word
+        ("Cat swim", ((0, 8),), [1]),  # a token of two words has the values of the first
+        ("swim Cat", ((0, 4), (4, 8)), [0, 1]),  # a token may begin with a space
+    ],
+)
+def test_a_token_has_the_values_of_its_word(response: str, offsets, capital: list[int]) -> None:
+    assert aligned(with_tokens(response, *offsets))["capital"] == capital
 
 
 def test_a_sign_has_no_values() -> None:

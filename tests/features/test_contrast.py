@@ -444,10 +444,8 @@ def test_texts_of_the_same_tokens_have_no_difference(text: str, other: str) -> N
 # Odd input.
 
 
-@pytest.mark.parametrize(
-    "response", ["a", "not", "7", "!", "\U0001f44d", "\U0001f44d 7 km", "7\n7\n7", "\u2014 18", "Not"]
-)
-@pytest.mark.parametrize("passages", [("9 km",), ("\U0001f44d 3",), ("!",)])
+@pytest.mark.parametrize("response", ["not", "!", "\U0001f44d 7 km", "7\n7\n7", "\u2014 18"])
+@pytest.mark.parametrize("passages", [("9 km",), ("\U0001f44d 3",)])
 def test_odd_input_has_finite_scores(tiny_reader: Reader, response: str, passages: tuple[str, ...]) -> None:
     one = record(tiny_reader, response, passages)
     assert len(one.signals["places"]) == len(one.signals["scores"])
