@@ -88,7 +88,7 @@ def test_values_come_in_the_order_of_the_text(text: str, values: list[tuple[str,
     assert [(one.kind, one.text) for one in find_values(text)] == values
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_HOSTILE, _HOSTILE)
 def test_values_are_stretches_of_any_text_that_do_not_overlap(text: str, context: str) -> None:
     end = 0
