@@ -110,8 +110,8 @@ def test_a_number_that_a_passage_has_otherwise() -> None:
     assert found[0].relevance is None
 
 
-@pytest.mark.parametrize("before", ["", " ", "\n", "\n\n  ", "\t", "Once. ", "\u2028", "\u00fc\U0001f309 "])
-@pytest.mark.parametrize("after", ["", "\n", " \n\n"])
+@pytest.mark.parametrize("before", ["", "\n\n  ", "Once. ", "\u2028", "\u00fc\U0001f309 "])
+@pytest.mark.parametrize("after", ["", " \n\n"])
 def test_places_are_those_of_the_words(before: str, after: str) -> None:
     found, encoded = found_in(TOO_TALL, FERRY, before + LIGHTHOUSE + after, margin=only("31 metres"))
     (one,) = found
@@ -152,14 +152,17 @@ def test_a_value_against_another(response: str, passage: str, text: str, instead
     assert words(found_in(response, passage, margin=5.0)[0]) == [(text, instead, 0)]
 
 
-def test_a_word_that_a_more_similar_place_supports_is_not_contradicted() -> None:
-    found, _ = found_in(NO_DOGS, NO_DOGS, "Cats may sleep.", margin=5.0)
-    assert found == []
-
-
-@pytest.mark.parametrize("response", [FAITHFUL, LIGHTHOUSE, "The lighthouse is tall.", "Yes."])
-def test_nothing_is_found_where_the_reader_prefers_what_is_written(response: str) -> None:
-    assert found_in(response)[0] == []
+@pytest.mark.parametrize(
+    ("response", "passages", "margin"),
+    [
+        *((response, (), -5.0) for response in (FAITHFUL, "The lighthouse is tall.", "Yes.")),
+        (NO_DOGS, (NO_DOGS, "Cats may sleep."), 5.0),  # a more similar place supports it
+        ("A cable of 45 metres links both shores.", (LIGHTHOUSE,), -5.0),  # which says something else
+        ("The tower was built on 3 May 1874.", (LIGHTHOUSE,), 5.0),  # no passage has any such value
+    ],
+)
+def test_nothing_contradicts(response: str, passages: tuple[str, ...], margin: float) -> None:
+    assert found_in(response, *passages, margin=margin)[0] == []
 
 
 def test_what_passages_support_is_contradicted_only_where_the_reader_says_so() -> None:
@@ -172,11 +175,6 @@ def test_what_passages_support_is_contradicted_only_where_the_reader_says_so() -
 
 def test_without_support_a_similar_place_contradicts_whatever_the_reader_says() -> None:
     assert words(found_in(TOO_TALL)[0]) == [("45 metres", "31 metres", 0)]
-
-
-def test_without_support_a_place_that_says_something_else_does_not() -> None:
-    found, _ = found_in("A cable of 45 metres links both shores.", LIGHTHOUSE)
-    assert found == []
 
 
 def test_a_place_that_shares_no_word_contradicts_nothing_whatever_the_reader_says() -> None:
@@ -192,10 +190,6 @@ def test_the_likeliest_alternative_is_told() -> None:
     assert [(one.text, one.instead, one.passage, one.margin) for one in found if "metres" in one.text] == [
         ("45 metres", "27 metres", 1, pytest.approx(4.0))
     ]
-
-
-def test_a_value_that_no_passage_has_any_of_is_not_contradicted() -> None:
-    assert found_in("The tower was built on 3 May 1874.", LIGHTHOUSE, margin=5.0)[0] == []
 
 
 def test_contradictions_come_in_the_order_of_the_response() -> None:
@@ -383,8 +377,8 @@ def placed(example: Example, encoded: Encoded) -> tuple[str, str]:
     return example.passages[one.passage][one.passage_start : one.passage_end], one.instead
 
 
-@pytest.mark.parametrize("before", ["", " ", "\n", "\n\n  ", "\t ", '"', "(", "Once.\n"])
-@pytest.mark.parametrize("after", ["", "\n", " \n\n", '"'])
+@pytest.mark.parametrize("before", ["", "\n\n  ", '"', "(", "Once.\n"])
+@pytest.mark.parametrize("after", ["", " \n\n", '"'])
 def test_places_are_those_of_the_given_passage(before: str, after: str) -> None:
     example = example_of(TOO_TALL, FERRY, before + LIGHTHOUSE + after)
     there, expected = placed(example, encode(example, TOKENIZER))
@@ -467,18 +461,15 @@ def contrast(reader: Reader, encoded: Encoded, one: Contradiction) -> float:
 
 
 def test_contrastive_relevance_is_that_of_a_push_with_that_target(tiny_reader: Reader) -> None:
+    """And a contradicted span rests on the passage that contradicts it."""
     found, encoded = explained(tiny_reader, *SUSPECT)
+    assert [(one.kind, one.passage) for one in found.spans] == [("contradicted", 0), ("contradicted", 1)]
     told = [one for span in found.spans for one in span.contradictions]
     assert [one.text for one in told] == ["45 metres", "may not"]
     for one in told:
         expected = contrast(tiny_reader, encoded, one)
         assert abs(expected) > 1e-3
         assert one.relevance == pytest.approx(expected, rel=1e-3, abs=1e-4)
-
-
-def test_a_contradicted_span_rests_on_the_passage_that_contradicts_it(tiny_reader: Reader) -> None:
-    spans = explained(tiny_reader, *SUSPECT)[0].spans
-    assert [(one.kind, one.passage) for one in spans] == [("contradicted", 0), ("contradicted", 1)]
 
 
 def test_an_unsupported_span_rests_on_the_passage_of_its_sentence(tiny_reader: Reader) -> None:

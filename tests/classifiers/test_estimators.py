@@ -34,8 +34,9 @@ QUICK = LSTMClassifier(hidden_size=8, learning_rate=0.02, max_epochs=3)
 
 
 def first_candidate(classifier: str):
-    """The classifier's first candidate; of the LSTM a small one, which is as good for conventions."""
-    return clone(QUICK if classifier == "lstm" else next(iter(candidates_of(classifier).values())))
+    """The classifier's first candidate; of LSTM and forest a small one, which is as good for conventions."""
+    found = clone(QUICK if classifier == "lstm" else next(iter(candidates_of(classifier).values())))
+    return found.set_params(randomforestclassifier__n_estimators=20) if classifier == "forest" else found
 
 
 def sequences_and_labels(rows: int = 60, seed: int = 0):
@@ -47,7 +48,7 @@ def sequences_and_labels(rows: int = 60, seed: int = 0):
 @pytest.mark.filterwarnings("ignore")  # scikit-learn's checks warn of what they provoke
 @pytest.mark.parametrize(
     "estimator",
-    [ThresholdClassifier(), LSTMClassifier(hidden_size=8, layers=1, learning_rate=0.05, max_epochs=10)],
+    [ThresholdClassifier(), LSTMClassifier(hidden_size=8, layers=1, learning_rate=0.1, max_epochs=4)],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_scikit_learns_own_checks(estimator) -> None:

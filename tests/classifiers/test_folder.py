@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save
+from sklearn.base import clone
 
 from lrp4rag.classifiers import Features, Model, TokenModel
 from lrp4rag.classifiers.card import Card
@@ -30,6 +31,7 @@ from lrp4rag.classifiers.folder import (
     write_detector,
 )
 from lrp4rag.classifiers.network import Perceptron
+from lrp4rag.classifiers.registry import CLASSIFIERS, candidates_of
 from lrp4rag.classifiers.trees import Trees, tree_arrays
 from lrp4rag.classifiers.vectors import FEATURE_VERSION
 from lrp4rag.classifiers.verdict import Assessment
@@ -262,8 +264,13 @@ def test_a_file_that_is_none(name: str, kind: str, tmp_path: Path) -> None:
         Model.load(folder)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("key", sorted(arrays()))
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, float("nan")) for key in sorted(arrays())),
+        *(("stacker/alone", float(f"{s}inf")) for s in "+-"),
+    ],
+)
 def test_weights_that_are_no_numbers(key: str, value: float, tmp_path: Path) -> None:
     learned = arrays()
     learned[key] = np.full_like(learned[key], value)
@@ -375,7 +382,12 @@ VECTOR = {"kind": "vector", "vector": "response", "length": 16, "mode": "interpo
 @cache
 def fitted(classifier: str) -> Model:
     rows, labels, _ = labelled_rows()
-    return fit_vector_detector(rows, labels, classifier=classifier, features=Features(length=16))
+    with pytest.MonkeyPatch.context() as patch:
+        first = clone(next(iter(candidates_of(classifier).values())))
+        if classifier == "forest":
+            first.set_params(randomforestclassifier__n_estimators=20)
+        patch.setitem(CLASSIFIERS, classifier, {"first": first})
+        return fit_vector_detector(rows, labels, classifier=classifier, features=Features(length=16))
 
 
 def vector_detector(folder: Path, classifier: str, learned: Any, **changes: Any) -> Path:
@@ -393,11 +405,15 @@ def test_nan_in_what_a_vector_detector_learned(classifier: str, tmp_path: Path) 
                 Model.load(vector_detector(tmp_path / name, classifier, broken))
 
 
-@pytest.mark.parametrize("classifier", ["svm", "forest", "mlp", "threshold", "lstm", "unknown"])
 @pytest.mark.parametrize(
-    "learned",
-    [{}, {"sigmoid": np.zeros(2)}, {"sigmoid": np.zeros(3), "low": np.zeros(1)}, {"surplus": np.zeros(1)}],
-    ids=", ".join,
+    ("classifier", "learned"),
+    [
+        *((classifier, {}) for classifier in ("svm", "forest", "mlp", "threshold", "lstm", "unknown")),
+        ("svm", {"sigmoid": np.zeros(2)}),
+        ("threshold", {"sigmoid": np.zeros(3), "low": np.zeros(1)}),
+        ("lstm", {"surplus": np.zeros(1)}),
+    ],
+    ids=str,
 )
 def test_a_vector_detector_of_something_else(classifier: str, learned: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a vector detector"):
@@ -493,8 +509,14 @@ def test_the_folder_that_the_command_runs_in_is_not_replaced(
 # At the verdict.
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("name", ["response", "logits", "by_segment", "entropy", "around"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, float("nan")) for name in ("response", "logits", "by_segment", "entropy", "around")),
+        *((name, float("inf")) for name in ("response", "around")),
+        ("entropy", float("-inf")),
+    ],
+)
 def test_relevance_or_a_signal_that_is_no_number_has_no_verdict(
     name: str, value: float, folder: Path
 ) -> None:

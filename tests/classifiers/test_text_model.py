@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrp4rag.classifiers import Model, TextModel
+from lrp4rag.classifiers import Model, TextModel, ensemble
 from lrp4rag.classifiers.alarms import TEXT_FAULTS
 from lrp4rag.example import Example, Label
 from lrp4rag.judge import Detector
 from lrp4rag.report.words import main_reasons
+from lrp4rag.training import alarms
 from lrp4rag.training import train as training
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import TextRecipe
@@ -47,6 +48,8 @@ def model() -> TextModel:
     rows = [example(number, fault) for number in range(20) for fault in ("", "number", "negation")]
     with light_folds(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "ONCE", replace(training.ONCE, folds=2))
+        patch.setattr(alarms, "FOLDS", 2)
+        patch.setattr(ensemble, "EPOCHS", 5)
         found = training.train(Corpus.of(rows), None, TextRecipe(), resamples=20)
     assert isinstance(found, TextModel)
     return found
@@ -119,9 +122,13 @@ def test_nothing_can_be_generated_without_a_reader(detector: Detector) -> None:
 
 
 @pytest.mark.parametrize(
-    "response", ["!!", "\N{PARTY POPPER}", "12", "1. One\n\n- two", "x" * 5000, "a. " * 100]
+    ("response", "passages"),
+    [
+        *((text, ("Ada wrote it.",)) for text in ("!!", "\N{PARTY POPPER}", "x" * 5000, "a. " * 100)),
+        *((text, ("| a | b |\n|---|---|\n| 1 | 2 |",)) for text in ("12", "1. One\n\n- two")),
+        ("12", ("...",)),
+    ],
 )
-@pytest.mark.parametrize("passages", [("Ada wrote it.",), ("...",), ("| a | b |\n|---|---|\n| 1 | 2 |",)])
 def test_odd_texts_are_judged(detector: Detector, response: str, passages) -> None:
     verdict = detector.judge("Who wrote it?", passages, response)
     assert verdict.probability is None or 0 <= verdict.probability <= 1

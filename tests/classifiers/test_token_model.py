@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers import Model, trees
+from lrp4rag.classifiers import Model, ensemble, trees
 from lrp4rag.classifiers.decision import COMPARED, TOPS, top_mean
 from lrp4rag.classifiers.ensemble import WINDOWS, Ensemble, Logistic, Stacker
 from lrp4rag.classifiers.folder import CARD
@@ -90,10 +90,11 @@ def test_claims_of_some_responses_are_those_that_the_detector_would_see() -> Non
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _few_trees():
+def _few_steps():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_folds, "FOLDS", 3)
+        patch.setattr(token_folds, "FOLDS", 2)
         patch.setattr(trees, "COUNT", 20)
+        patch.setattr(ensemble, "EPOCHS", 10)
         yield
 
 
@@ -117,7 +118,11 @@ def probabilities(records: list[Record], detector: TokenModel) -> np.ndarray:
     return detector.predict_proba(records)
 
 
-def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(rows: Rows) -> None:
+def test_what_is_chosen_is_chosen_on_sources_that_were_not_learned_from(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_folds, "FOLDS", 3)
+    monkeypatch.setattr(ensemble, "EPOCHS", 20)
     tokens = tokens_of(rows, {"plain": BLOCKS["plain"]})
     some = np.flatnonzero(np.arange(len(rows)) % 5 > 0)
     inside = tokens.within(some)
