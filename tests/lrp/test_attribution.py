@@ -61,9 +61,10 @@ def test_every_part_is_that_of_the_matrix(composite: str, tiny_reader: Reader, e
         assert getattr(relevance, name).dtype == np.float32
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "with_matrix"), [*((mode, False) for mode in MODES), (MODES[0], True)], ids=str
+)
 @pytest.mark.parametrize("shape", [(3, 20), (200, 30)])
-@pytest.mark.parametrize("with_matrix", [False, True], ids=["alone", "with matrix"])
 def test_resampled_is_the_matrix_resampled(
     mode: str,
     shape: tuple[int, int],

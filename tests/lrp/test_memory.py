@@ -12,15 +12,7 @@ from lrp4rag.lrp import relevance_mode
 from lrp4rag.lrp.memory import Shape, Sizes, plan, pull_bytes, push_bytes, tape_bytes
 from lrp4rag.util.errors import LRP4RAGError
 from tests.lrp import tiny_families
-from tests.lrp.checks import (
-    assert_close,
-    composites,
-    model_of,
-    random_weights,
-    reference_of,
-    some_families,
-    state_of,
-)
+from tests.lrp.checks import SOME_NAMES, assert_close, model_of, random_weights, reference_of, state_of
 from tests.lrp.entry_points import FEW, assert_agree
 from tests.tiny import random_tokens, tiny_llama
 
@@ -31,8 +23,10 @@ SIZES = {
 }
 
 
-@some_families
-@composites
+@pytest.mark.parametrize(
+    ("name", "composite"),
+    [*((name, "attnlrp") for name in SOME_NAMES), ("qwen3", "paper"), ("qwen3", "cp_lrp")],
+)
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_sizes_do_not_change_the_result(name: str, composite: str, sizes: Sizes) -> None:
     tokens, _, expected = reference_of(name, composite, 9, 3)  # more than the families' windows

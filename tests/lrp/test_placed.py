@@ -55,18 +55,17 @@ def assert_reads_as(placed: Any, name: str, composite: str = "attnlrp") -> None:
     assert [is_away(module) for module in placed.modules()] == before
 
 
-# Without and with biases, fused, tied with soft caps, with experts.
-@pytest.mark.parametrize("name", ["llama", "qwen2", "phi3", "gemma2", "qwen3_moe"])
+# With biases, fused, tied with soft caps, with experts.
+@pytest.mark.parametrize("name", ["qwen2", "phi3", "gemma2", "qwen3_moe"])
 def test_relevance_of_layers_on_disk_is_that_of_the_plain_model(name: str, tmp_path: Path) -> None:
     placed = on_disk(model_of(name), tmp_path / "weights")
     assert all(is_away(layer) or not layer._parameters for layer in placed.model.layers.modules())
     assert_reads_as(placed, name)
 
 
-@pytest.mark.parametrize("composite", ["paper", "cp_lrp"])
-def test_so_is_that_of_layers_that_are_loaded_from_memory(composite: str) -> None:
+def test_so_is_that_of_layers_that_are_loaded_from_memory() -> None:
     placed = accelerate.cpu_offload(copy.deepcopy(model_of("qwen2")), execution_device=torch.device("cpu"))
-    assert_reads_as(placed, "qwen2", composite)
+    assert_reads_as(placed, "qwen2", "cp_lrp")
 
 
 @pytest.mark.parametrize("kept", [("model.layers.0", "model.embed_tokens"), ("lm_head", "model.layers.2")])

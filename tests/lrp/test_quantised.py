@@ -61,7 +61,7 @@ def push_of(model, composite: str = "attnlrp") -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("name", "quantised_by"),
-    [*((name, kernel) for name in NAMES for kernel in (int8, exact_nf4)), ("qwen2", double_nf4)],
+    [*((name, int8) for name in NAMES), ("qwen2", exact_nf4), ("qwen3_moe", double_nf4)],
 )
 def test_every_push_equals_that_of_the_dequantised_model(name: str, quantised_by) -> None:
     """And patched logits are the model's own; it is restored, also after an exception."""
@@ -95,7 +95,7 @@ def test_an_untied_or_tied_head_does_not_matter(head: bool, tied: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "quantised_by", "tolerance"),
     [
-        *((name, nf4, BFLOAT16) for name in NAMES),
+        *((name, nf4, BFLOAT16) for name in ("llama", "gemma2")),
         *(("qwen2", kernel, EIGHT_BITS) for kernel in (llm_int8, dynamic_int8)),
     ],
 )
