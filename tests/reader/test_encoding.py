@@ -318,14 +318,14 @@ def test_a_template_that_writes_the_date_writes_the_same_every_day() -> None:
 # Many passages.
 
 
-def test_thousands_of_passages_take_no_longer_than_their_tokens(tokenizer: PreTrainedTokenizerFast) -> None:
-    """They once took a look at each passage for each token: a minute."""
-    example = Example("Which?", [f"No {k} is {k + 1}." for k in range(2000)], "It is 3.")
+def test_a_thousand_passages_take_no_longer_than_their_tokens(tokenizer: PreTrainedTokenizerFast) -> None:
+    """They once took a look at each passage for each token: a minute for two thousand."""
+    example = Example("Which?", [f"No {k} is {k + 1}." for k in range(1000)], "It is 3.")
     started = time.process_time()
     encoded = encode(example, tokenizer, chat_template=False)
     found = context_of(encoded)
-    assert time.process_time() - started < 10
-    assert found.passages[1234] == "No 1234 is 1235."
+    assert time.process_time() - started < 5
+    assert found.passages[234] == "No 234 is 235."
     for start, end, segment in [
         *zip(*zip(*encoded.prompt_offsets, strict=True), encoded.segments, strict=True)
     ][::99]:

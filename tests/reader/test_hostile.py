@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from lrp4rag.cli import main
 from lrp4rag.example import Example
-from lrp4rag.reader import Reader, load_reader
+from lrp4rag.reader import Reader, load_reader, weights
 from lrp4rag.reader.weights import file_hash, resolve, weights_hash
 from lrp4rag.util.errors import InputError, LRP4RAGWarning
 from tests.cli.conftest import runner
@@ -297,10 +297,27 @@ def test_text_that_no_window_holds_is_refused_before_it_is_cut_into_tokens(
 # The reader that is converted once and kept.
 
 
+@pytest.fixture(scope="module")
+def conversion(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A GGUF file, and the files that are made of it."""
+    gguf = save_tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+    folder = tmp_path_factory.mktemp("made")
+    weights._convert(gguf, folder)
+    return gguf, {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 @pytest.fixture
-def converted(_cache: None, tmp_path: Path) -> tuple[Path, Path]:
-    """A GGUF file and the folder that was made of it."""
-    gguf = save_tiny_gguf(tmp_path / "tiny.gguf")
+def converted(
+    _cache: None, conversion: tuple[Path, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path]:
+    """A GGUF file and the folder that was made of it, and is made again by writing the same files."""
+    gguf, files = conversion
+
+    def convert(_: Path, into: Path) -> None:
+        for name, content in files.items():
+            (into / name).write_bytes(content)
+
+    monkeypatch.setattr(weights, "_convert", convert)
     return gguf, resolve(str(gguf))
 
 
@@ -354,15 +371,9 @@ def test_a_foreign_file_in_it_is_not_loaded_and_not_lost(converted: tuple[Path, 
     assert resolve(str(gguf)) == folder
 
 
-def test_a_damaged_note_too(converted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_note_too(converted: tuple[Path, Path]) -> None:
     gguf, folder = converted
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    def convert(_: Path, into: Path) -> None:
-        for name, content in files.items():
-            (into / name).write_bytes(content)
-
-    monkeypatch.setattr("lrp4rag.reader.weights._convert", convert)
+    whole = (folder / "model.safetensors").read_bytes()
     for content in (*NO_RECORD, b"{}", b'{"files": 3}'):
         (folder / "lrp4rag_files.json").write_bytes(content)
         with pytest.warns(LRP4RAGWarning, match="made again"):
@@ -370,7 +381,7 @@ def test_a_damaged_note_too(converted: tuple[Path, Path], monkeypatch: pytest.Mo
     (folder / "lrp4rag_files.json").unlink()  # which comes last: the conversion was killed
     (folder / "model.safetensors").write_bytes(b"half")
     assert resolve(str(gguf)) == folder
-    assert (folder / "model.safetensors").read_bytes() == files["model.safetensors"]
+    assert (folder / "model.safetensors").read_bytes() == whole
 
 
 @pytest.mark.usefixtures("_cache")

@@ -18,6 +18,8 @@ from tests.tiny import random_tokens
 pytestmark = pytest.mark.usefixtures("double")
 
 families = pytest.mark.parametrize("name", FAMILIES)
+some_families = pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "mixtral"])
+"""Full, sliding and both kinds of layers, and experts: what caches differ in."""
 LENGTHS = (1, WINDOW + 6)
 """Of prompts: one token, and more than a sliding window."""
 RESPONSE = 6
@@ -126,7 +128,7 @@ def test_rows_of_the_vocabulary_are_read_in_parts(monkeypatch: pytest.MonkeyPatc
     assert_same(prompt_reading("llama", example).read(example.response_ids), whole)
 
 
-@families
+@some_families
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
     """It grows, is taken back, goes on otherwise; each time it is as one that is read on a fresh prompt."""
@@ -134,7 +136,7 @@ def test_a_response_is_read_while_it_is_written(name: str, length: int) -> None:
     prompt, ids = prompt_reading(name, example), list(example.response_ids)
     along = prompt_reading(name, example)  # with branches in its passes
     other, another = [*ids[:4], *ids[:3]], [7, 3]
-    for given in (ids[:1], ids[:5], ids, ids, ids[:3], other, another, [*other, 1, 2], ids):
+    for given in (ids[:1], ids[:5], ids, ids[:3], other, another, [*other, 1, 2]):
         fresh = prompt_reading(name, example)
         assert_same(prompt.read(given), fresh.read(given))
         branches = [Branch(k, (3, 1, 2)) for k in range(0, len(given), 2)]
@@ -170,7 +172,7 @@ def test_a_copy_reads_another_response_beside() -> None:
     assert_same(prompt.read([*ids, last]), prompt_reading("llama", example).read([*ids, last]))
 
 
-@families
+@some_families
 @pytest.mark.parametrize("shared", [0, 3, WINDOW + 2])
 def test_another_prompt_is_read_from_where_it_differs(name: str, shared: int) -> None:
     first, second = encoded(WINDOW + 6, 9), encoded(WINDOW + 4, 5, seed=1)
@@ -253,7 +255,7 @@ def some_branches(count: int = RESPONSE) -> list[Branch]:
     ]
 
 
-@families
+@some_families
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("before", [0, 3])
 def test_branches_are_read_in_the_pass_of_their_response(name: str, length: int, before: int) -> None:
