@@ -45,10 +45,11 @@ def example(number: int, fault: str = "") -> Example:
 
 @pytest.fixture(scope="module")
 def model() -> TextModel:
-    rows = [example(number, fault) for number in range(20) for fault in ("", "number", "negation")]
+    rows = [example(number, fault) for number in range(14) for fault in ("", "number", "negation")]
     with light_folds(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "ONCE", replace(training.ONCE, folds=2))
         patch.setattr(alarms, "FOLDS", 2)
+        patch.setattr(alarms, "FEWEST_SOURCES", 5)
         patch.setattr(ensemble, "EPOCHS", 5)
         found = training.train(Corpus.of(rows), None, TextRecipe(), resamples=20)
     assert isinstance(found, TextModel)
