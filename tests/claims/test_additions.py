@@ -38,11 +38,7 @@ def found(answer: str) -> list[tuple[str, str]]:
             ", provided you give notice",
             "Withdrawals are free.",
         ),
-        (
-            "Tickets can always be changed free.",
-            " always",
-            "Tickets can be changed free.",
-        ),
+        ("Tickets can always be changed free.", " always", "Tickets can be changed free."),
         (
             "Unless you are a guest, bottles may be opened in the hall.",
             "Unless you are a guest,",

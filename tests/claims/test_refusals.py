@@ -75,11 +75,7 @@ def test_a_passage_has_it(question: str, passages: list[str], answer: str) -> No
             ["The Orrin Museum is open from 10 to 5. Tickets cost €14."],
             "The information does not mention parking at the museum.",
         ),
-        (
-            "Who is the director of the clinic?",
-            [CLINIC],
-            "The passages don't say who the director is.",
-        ),
+        ("Who is the director of the clinic?", [CLINIC], "The passages don't say who the director is."),
         (
             "What is the warranty on the heater?",
             [HEATER],

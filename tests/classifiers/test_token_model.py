@@ -26,10 +26,7 @@ from lrp4rag.util.errors import InputError
 from tests.features.records import random_record, without_tokens
 from tests.training.stored import stored
 
-BLOCKS = {
-    "plain": PlainTable(("likelihoods",), ()),
-    "state": StateBlock("around"),
-}
+BLOCKS = {"plain": PlainTable(("likelihoods",), ()), "state": StateBlock("around")}
 TEXT = "All is well here now. Nothing of this is so at all."
 
 

@@ -10,16 +10,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from lrp4rag.classifiers.trees import (
-    COUNT,
-    DEPTH,
-    PENALTY,
-    RATE,
-    SMALLEST_LEAF,
-    Trees,
-    tree_arrays,
-    trees_of,
-)
+from lrp4rag.classifiers.trees import COUNT, DEPTH, PENALTY, RATE, SMALLEST_LEAF, Trees, tree_arrays, trees_of
 
 FEATURES = 4
 

@@ -15,10 +15,7 @@ from tests.training.jobs import PARTS, responses
 ALL = (*PARTS, "reading")
 
 
-@pytest.mark.parametrize(
-    ("layers", "heads", "kv", "hidden"),
-    [(1, 4, 4, 32), (2, 3, 1, 24), (5, 6, 2, 48)],
-)
+@pytest.mark.parametrize(("layers", "heads", "kv", "hidden"), [(1, 4, 4, 32), (2, 3, 1, 24), (5, 6, 2, 48)])
 def test_all_that_is_extracted_fits_the_reader(
     tmp_path: Path, layers: int, heads: int, kv: int, hidden: int
 ) -> None:

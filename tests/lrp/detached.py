@@ -137,11 +137,9 @@ def activation_ratio(name: str, x: Tensor) -> Tensor:
 
 def gated_product(activation: nn.Module, gate: Tensor, up: Tensor, composite: str) -> Tensor:
     ratio = activation_ratio(type(activation).__name__, gate)
-    activated = {
-        "paper": gate * ratio,
-        "attnlrp": gate * ratio.detach(),
-        "cp_lrp": (gate * ratio).detach(),
-    }[composite]
+    activated = {"paper": gate * ratio, "attnlrp": gate * ratio.detach(), "cp_lrp": (gate * ratio).detach()}[
+        composite
+    ]
     return product(activated * up, composite)
 
 
