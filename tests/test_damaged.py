@@ -201,8 +201,23 @@ def test_damaged_bytes_are_refused(name: str, damage: str, whole: Whole) -> None
         require_named(name, path)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.required])
-@pytest.mark.parametrize("kind", [*PLACES, "nothing"])
+REQUIRED = [name for name, kind in KINDS.items() if kind.required]
+ANYTHING = ("data", "tokenizer", "weights", RELEVANCE)
+"""One of each way to read a file."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, kind) for name in ANYTHING for kind in (*PLACES, "nothing")),
+        *(
+            (name, kind)
+            for name in REQUIRED
+            if name not in ANYTHING
+            for kind in ("pipe", "folder", "nothing")
+        ),
+    ],
+)
 def test_what_is_no_file_is_refused_and_not_waited_for(name: str, kind: str, tmp_path: Path) -> None:
     path = KINDS[name].make(tmp_path)
     path.unlink()

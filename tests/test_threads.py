@@ -101,7 +101,7 @@ def in_threads(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
 def test_each_thread_gets_what_it_gets_alone(
     name: str, tiny_reader: Reader, plain: Detector, vector: Detector
 ) -> None:
-    jobs = [partial(works(tiny_reader, plain, vector)[name], one) for one in given(10)]
+    jobs = [partial(works(tiny_reader, plain, vector)[name], one) for one in given(5)]
     assert in_threads(jobs) == [job() for job in jobs]
 
 
@@ -109,13 +109,13 @@ def test_different_uses_of_one_reader_do_not_disturb_each_other(
     tiny_reader: Reader, plain: Detector, vector: Detector
 ) -> None:
     known = works(tiny_reader, plain, vector)
-    jobs = [partial(known[NAMES[k % len(NAMES)]], one) for k, one in enumerate(given(14))]
+    jobs = [partial(known[NAMES[k % len(NAMES)]], one) for k, one in enumerate(given(len(NAMES)))]
     expected = [job() for job in jobs]
     assert in_threads(jobs) == expected
     with plain:  # which leaves the reader to others between what it judges
         assert in_threads(jobs) == expected
     with vector:
-        judging = [partial(known["judge by relevance"], one) for one in given(8)]
+        judging = [partial(known["judge by relevance"], one) for one in given(5)]
         assert in_threads(judging) == [job() for job in judging]
 
 
@@ -125,7 +125,7 @@ def test_a_detector_may_be_opened_by_several_threads(plain: Detector, vector: De
             return detector.judge(example).probability
 
     for detector in (plain, vector):
-        jobs = [partial(job, detector, one) for one in given(8)]
+        jobs = [partial(job, detector, one) for one in given(5)]
         assert in_threads(jobs) == [job() for job in jobs]
         assert not detector.is_open
 
@@ -141,13 +141,13 @@ def test_answers_are_judged_along_in_several_threads(plain: Detector) -> None:
         return [one.so_far for one in pieces]
 
     with plain:
-        jobs = [partial(job, one) for one in given(8)]
+        jobs = [partial(job, one) for one in given(5)]
         for found, expected in zip(in_threads(jobs), [job() for job in jobs], strict=True):
             assert found == pytest.approx(expected, abs=1e-5)  # a prompt may be read anew in between
 
 
 def test_streams_of_one_mode_go_on_by_turns(tiny_reader: Reader) -> None:
-    prompts = [tiny_reader.encode_prompt(one, max_new_tokens=5) for one in given(8)]
+    prompts = [tiny_reader.encode_prompt(one, max_new_tokens=5) for one in given(5)]
     with relevance_mode(tiny_reader.model) as flow:
 
         def job(prompt: Encoded) -> list[Any]:
