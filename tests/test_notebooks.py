@@ -103,8 +103,7 @@ def test_progress_is_left_out(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [("x" * 500_001, "bytes"), (f"saved to {FOLDER.parent}/out", "names a folder")],
+    ("text", "message"), [("x" * 500_001, "bytes"), (f"saved to {FOLDER.parent}/out", "names a folder")]
 )
 def test_what_should_not_be_committed_is_refused(build: ModuleType, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):

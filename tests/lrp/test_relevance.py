@@ -187,15 +187,3 @@ def test_to_captum() -> None:
 def test_to_captum_needs_matrix_or_prompt() -> None:
     with pytest.raises(LRP4RAGError, match="matrix=True or prompt=True"):
         relevance().to_captum()
-
-
-def test_captums_plots_run() -> None:
-    import matplotlib.pyplot as plt
-
-    figure, axes = full().to_captum().plot_token_attr(show=False)
-    assert axes.images[0].get_array().shape == (3, 2)
-    figure.canvas.draw()
-    figure, axes = full().to_captum().plot_seq_attr(show=False)
-    assert len(axes.get_xticklabels()) == 2
-    figure.canvas.draw()
-    plt.close("all")

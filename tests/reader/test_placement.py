@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from lrp4rag.cli import main
 from lrp4rag.features.replay import PlainReplay
 from lrp4rag.judge import analyse
 from lrp4rag.reader import Reader, load_reader, placement
@@ -96,19 +93,6 @@ def test_memory_bounds_what_weights_take(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(placement.torch.cuda, "device_count", lambda: 0)
     assert room_for_weights(1) == {"cpu": 0}  # the process takes more already
     assert room_for_weights(None)["cpu"] > SMALL
-
-
-def test_the_command_reads_with_layers_on_disk(plain_folder: Path, little: None, tmp_path: Path) -> None:
-    data, example = tmp_path / "one.json", bridge_example()
-    row = {"question": example.question, "passages": example.passages, "response": example.response}
-    data.write_text(json.dumps(row))
-    command = ["analyse", str(data), "--reader", str(plain_folder), "--detector", "none", "--json"]
-    by_device = {}
-    for device in ("cpu", AUTO):
-        result = CliRunner().invoke(main, [*command, "--device", device])
-        assert result.exit_code == 0, result.output
-        by_device[device] = json.loads(result.stdout)["sentences"][0]["by_passage"]
-    assert by_device[AUTO] == pytest.approx(by_device["cpu"], rel=1e-4)
 
 
 # The key/value cache goes by the name that a release of transformers has for it.
