@@ -31,7 +31,7 @@ from lrp4rag.report.record import record
 from lrp4rag.report.words import reasons_of
 from lrp4rag.training.vector_detector import fit_vector_detector
 from tests.cli.plain_detector import TRAINED, plain_detector
-from tests.lrp.tiny_families import FAMILIES, build
+from tests.lrp.tiny_families import build
 from tests.tiny import CHATML, bridge_example, tiny_tokenizer
 from tests.training.labelled import examples
 
@@ -230,33 +230,25 @@ def test_a_detector_without_a_prevalence_shifts_to_none(detector: Detector) -> N
         detector.judge_many(responses_to_judge(2), prevalence=0.1)
 
 
+SETTINGS = ("OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+
+
 @pytest.mark.parametrize(
     ("before", "given", "expected"),
     [
-        ("", None, "PASSIVE"),
-        ("", "ACTIVE", "ACTIVE"),
-        ("import sys; sys.modules['torch'] = sys; ", None, "None"),  # too late to be read
+        ("", {}, "PASSIVE 128"),
+        ("", dict(zip(SETTINGS, ("ACTIVE", "512"), strict=True)), "ACTIVE 512"),
+        ("import sys; sys.modules['torch'] = sys; ", {}, "None "),  # too late to be read
     ],
 )
-def test_threads_that_wait_do_not_spin(before: str, given: str | None, expected: str) -> None:
-    code = f"{before}import os, lrp4rag; print(os.environ.get('OMP_WAIT_POLICY'))"
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    if given is not None:
-        environment["OMP_WAIT_POLICY"] = given
+def test_threads_that_wait_do_not_spin_and_products_of_few_shapes_are_kept(
+    before: str, given: dict[str, str], expected: str
+) -> None:
+    code = f"{before}import os, lrp4rag; print(*(os.environ.get(name) for name in {SETTINGS!r}))"
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS} | given
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.strip() == expected
-
-
-@pytest.mark.parametrize(("given", "expected"), [(None, "128"), ("512", "512")])
-def test_products_of_few_shapes_are_kept(given: str | None, expected: str) -> None:
-    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-    environment = {key: value for key, value in os.environ.items() if key != name}
-    if given is not None:
-        environment[name] = given
-    command = [sys.executable, "-c", f"import os, lrp4rag; print(os.environ[{name!r}])"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.strip() == expected
+    assert done.stdout.startswith(expected)
 
 
 def test_it_is_written_as_the_command_writes_it(detector: Detector) -> None:
@@ -384,7 +376,6 @@ ANSWERS = {
     [
         ("a wrong value", []),
         ("beyond the window", []),
-        ("invented", []),
         ("right", []),
         ("of many passages", FAR),
         ("invented", FAR * 4),
@@ -453,8 +444,8 @@ def test_a_base_model_without_a_chat_template_reads_the_raw_prompt(
     assert (verdict.contradictions[0].instead, verdict.calibrated) == ("31 metres", False)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_tiny_random_reader_of_each_family_shows_what_texts_rest_on(family: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["llama", "phi3", "gemma2", "mixtral"])
+def test_a_tiny_random_reader_of_any_family_shows_what_texts_rest_on(family: str, tmp_path: Path) -> None:
     """From a folder, with and without a chat template; windows slide over less than a passage."""
     tokenizer = tiny_tokenizer(None if len(family) % 2 else CHATML)
     shape = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id}

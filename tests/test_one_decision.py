@@ -25,7 +25,7 @@ DOSE = [
     "Store it cool.",
 ]
 
-NOUNS = ("ropes", "helmets", "paddles", "tents", "lamps", "stoves", "boots", "skis", "maps", "flasks")
+NOUNS = ("ropes", "helmets", "paddles", "tents", "lamps")
 CONTEXT = [f"The {noun} for spring are kept in the north wing." for noun in NOUNS]
 
 
@@ -122,7 +122,7 @@ def test_a_contradiction_that_is_named_is_never_served_unmarked(detector: Detect
 
 
 def test_right_sentences_do_not_make_a_wrong_one_less_suspect(detector: Detector) -> None:
-    wrong, passages, right = "The tower is 45 metres tall.", [*TOWER, " ".join(CONTEXT)], CONTEXT[:6]
+    wrong, passages, right = "The tower is 45 metres tall.", [*TOWER, " ".join(CONTEXT)], CONTEXT[:3]
     alone = detector.judge("What is known?", passages, wrong, evidence=False)
     assert alone.hallucinated
     for lines in ([wrong, *right], [*right, wrong]):

@@ -38,15 +38,12 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "seven passages": ({"passages": PASSAGES * 2 + PASSAGES[:1], "response": ANSWER}, set()),
     "a table": ({"passages": [TABLE], "response": TABLE}, {"tokens per word"}),
     "Japanese": ({"passages": [JAPANESE], "response": JAPANESE}, {"tokens per word"}),
-    "a large number": (
+    # Numbers and signs of their own are in tests/classifiers/test_domain.py.
+    "emoji and a large number": (
         {
             "passages": ["Brightwell's revenue was 15,000,000 US dollars."],
-            "response": "Brightwell's revenue was 15,000,000 US dollars.",
+            "response": "Brightwell's revenue was 15,000,000 US dollars. \U0001f389\U0001f389 Enjoy!",
         },
-        set(),
-    ),
-    "emoji": (
-        {"passages": PASSAGES, "response": f"{ANSWER} \U0001f389\U0001f389 Enjoy! \U0001f5fc\u2764\ufe0f"},
         set(),
     ),
     "a long word among few": (
