@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from lrp4rag.training import train as training
 from lrp4rag.training.corpus import Corpus
 from lrp4rag.training.train import VectorRecipe, train
 from tests.training.labelled import examples, extraction
+from tests.training.quick import two_candidates
 
 
 @pytest.fixture(scope="session")
@@ -20,11 +22,14 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Trained on 40 examples."""
     made = extraction(examples(), tmp_path_factory.mktemp("store") / "s")
     reads = VectorRecipe(Features(length=20))
-    return train(Corpus.of(examples()), made, reads, command="lrp4rag train x", resamples=50)
+    with two_candidates():
+        return train(Corpus.of(examples()), made, reads, command="lrp4rag train x", resamples=50)
 
 
 @pytest.fixture
-def few_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three folds in place of five, of two inner ones: each of these fits a network."""
+def few_networks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Three folds in place of five, of two inner ones, each of which fits a network; and few candidates."""
     monkeypatch.setattr(training, "ONCE", replace(training.ONCE, folds=3))
     monkeypatch.setattr(token_folds, "FOLDS", 2)
+    with two_candidates():
+        yield

@@ -37,6 +37,14 @@ def few_steps() -> Iterator[None]:
 
 
 @contextmanager
+def two_candidates() -> Iterator[None]:
+    """Of the SVM's candidates, the first two: there still is a choice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CLASSIFIERS, "svm", dict(list(candidates_of("svm").items())[:2]))
+        yield
+
+
+@contextmanager
 def light_folds() -> Iterator[None]:
     """Two inner folds in place of five, and few trees of few bins: of a few hundred rows, binning takes most
     of the time."""

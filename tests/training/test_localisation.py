@@ -36,7 +36,7 @@ def localised(rows: Rows, blocks: dict[str, PlainTable] = FEW) -> Localisation:
 
 @pytest.mark.usefixtures("few_networks")
 def test_hallucinated_words_are_found_and_controls_stand_beside(tmp_path: Path) -> None:
-    found = localised(stored(tmp_path))
+    found = localised(stored(tmp_path, 40))
     assert list(found.lines) == ["g1", "g2", "all"]
     for lines in found.lines.values():
         assert list(lines) == [CLASSIFIER, RELEVANCE, "position", "novel words", "flag everything"]

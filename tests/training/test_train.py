@@ -17,6 +17,7 @@ from lrp4rag.training.vector_detector import token_threshold
 from lrp4rag.util.errors import InputError
 from tests.tiny import bridge_example
 from tests.training.labelled import examples, extraction
+from tests.training.quick import two_candidates
 from tests.training.stored import stored
 
 
@@ -51,8 +52,10 @@ def test_the_evidence_is_that_of_a_loop_over_folds(detector, tmp_path):
     inputs = Features(length=20)(data.relevances)
     scores = np.full(len(rows), np.nan)
     suspect = [np.zeros(0, dtype=bool)] * len(rows)
+    with two_candidates():
+        candidates = candidates_on("svm", inputs)
     for learned, judged in grouped_folds(data.labels, data.groups, 5, 0):
-        _, model = fit_best(candidates_on("svm", inputs), data.labels, data.groups, learned)
+        _, model = fit_best(candidates, data.labels, data.groups, learned)
         scores[judged] = probability_of(model, inputs[judged])
         picked = data.select(learned)
         threshold = token_threshold(picked.relevances, picked.token_flags)

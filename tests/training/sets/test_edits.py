@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrp4rag.example import Example
+from lrp4rag.training import sets
 from lrp4rag.training.sets import SETS, load_set
 from lrp4rag.training.sets.edits import Edit, Replacement, edited, load_edited
 from lrp4rag.util.errors import InputError
@@ -58,11 +59,14 @@ def test_a_file_names_its_questions(tmp_path: Path) -> None:
         next(found)
 
 
-def test_every_edit_of_the_package_fits_its_question() -> None:
+def test_every_edit_of_the_package_fits_its_question(
+    everyday: list[Example], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sets, "load_examples", lambda _: everyday)
     assert "everyday-evidence" in SETS
     examples = load_set(Path("everyday-evidence"))
     assert len({example.id for example in examples}) == len(examples)
-    originals = {example.id: example for example in load_set(Path("everyday"))}
+    originals = {example.id: example for example in everyday}
     kinds = Counter(label.kind for example in examples for label in (example.labels or ())[:1])
     assert {"number", "name", "date or unit", "negation", "condition", "misattributed", "removed"} == set(
         kinds

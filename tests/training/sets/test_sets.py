@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lrp4rag.data import load_examples
-from lrp4rag.example import Example
 from lrp4rag.training.sets import EVERYDAY, SETS, load_set, set_path
 from lrp4rag.util.errors import InputError
-
-
-@pytest.fixture(scope="module")
-def everyday() -> list[Example]:
-    return load_examples(EVERYDAY)
 
 
 def test_sets_are_found_by_name_unless_a_file_has_it(tmp_path, monkeypatch) -> None:
