@@ -128,17 +128,13 @@ def test_many_examples_and_one_that_fails(generate, tmp_path):
     ("options", "message"),
     [
         (["--seed", 1], "--seed is for sampling"),
-        (["--temperature", -1], "--temperature"),
-        (["--temperature", "nan"], "nan is not a finite number"),
-        (["--temperature", "inf"], "inf is not a finite number"),
-        (["--temperature", 1, "--seed", -1], "--seed"),
-        (["--stop-below", "nan"], "nan is not a finite number"),
         (["--max-new-tokens", 0], "--max-new-tokens"),
         (["--composite", "none"], "--composite"),
         (["--question", "Q"], "not both"),
     ],
 )
 def test_bad_options(generate, options, message):
+    """Numbers that are none: tests/cli/test_options.py."""
     result = generate(*options, code=2)
     assert result.stdout == ""
     assert message in result.stderr
