@@ -93,5 +93,5 @@ def test_it_has_no_r_prompt_but_a_matrix(run, quantised, data, tmp_path) -> None
     stderr = run("train", data, *places, "--vector", "prompt", code=2).stderr
     assert "pulled, and this reader's" in stderr
     assert not (tmp_path / "s").exists()
-    choice = ["--vector", "matrix", "--classifier", "lstm", "--bootstrap", 10, "--workers", 1]
+    choice = ["--vector", "matrix", "--classifier", "lstm", "--limit", 8, "--bootstrap", 10, "--workers", 1]
     assert "lstm (this)" in run("train", data, *places, *choice).stdout

@@ -28,7 +28,7 @@ def deep(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    others = [replace(row, id=f"{row.id}-g2") for row in examples(20, generator="g2")]
+    others = [replace(row, id=f"{row.id}-g2") for row in examples(6, generator="g2")]
     long = [  # of which minimal pairs are made
         Example(
             "How long is the bridge?",
@@ -92,7 +92,7 @@ def test_training_by_default_judges_tokens(trained, places) -> None:
     card = json.loads((places["detector"] / "card.json").read_text())
     assert list(card["input"]["blocks"]) == ["plain", "around", "entailment"]
     assert set(card["evidence"]["generators"]) == {"g1", "g2"}
-    assert card["rows"] == 43, "what is made of them does not count"
+    assert card["rows"] == 29, "what is made of them does not count"
     assert set(card["evidence"]["sets"]) == {"further"}
     assert card["threshold"] == card["operating_points"]["one-in-ten"]["threshold"]
     assert card["selections"]
@@ -151,6 +151,6 @@ def test_a_file_of_options_can_have_a_part_of_the_sources_be_learned_from(
     options = ["--store", places["store"], "--reader", places["reader"], "--workers", 1]
     run("train", data, "--out", folder, *options, "--config", config)
     card = json.loads((folder / "card.json").read_text())
-    assert (card["rows"], list(card["input"]["blocks"])) == (40, ["plain"])
+    assert (card["rows"], list(card["input"]["blocks"])) == (26, ["plain"])
     assert len(card["training"]["sources"]) == 20
     assert "/" not in card["training"]["command"]

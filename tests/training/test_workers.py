@@ -156,7 +156,7 @@ def test_an_interrupt_ends_workers_at_once(start, pids: Path, tmp_path: Path) ->
 
 # Killed at any moment.
 
-PROMPTS = 8
+PROMPTS = 6
 
 
 @pytest.mark.parametrize(("workers", "kills"), [(1, 4), (2, 3)])
