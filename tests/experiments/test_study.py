@@ -23,6 +23,7 @@ from lrp4rag.training.rows import Rows
 from lrp4rag.training.token_folds import block_scores, cross_validate_tokens, decide_fold
 from lrp4rag.training.tokens import Records, tokens_of, tokens_on_disk
 from tests.experiments.tokens.stored import stored
+from tests.training.quick import two_candidates
 
 
 def reading(rows: Rows) -> Records:
@@ -49,7 +50,7 @@ def small(monkeypatch_module: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def monkeypatch_module():
-    with pytest.MonkeyPatch.context() as patch:
+    with two_candidates(), pytest.MonkeyPatch.context() as patch:
         yield patch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from lrp4rag.training import token_folds
 from lrp4rag.training.localisation import ALL
 from lrp4rag.training.rows import Rows
 from tests.experiments.tokens.stored import stored
+from tests.training.quick import two_candidates
 
 SEEDS = 2
 TEXT, KNOWN = "text and likelihood", "relevance itself"
@@ -27,8 +29,10 @@ TEXT, KNOWN = "text and likelihood", "relevance itself"
 
 @pytest.fixture(scope="module")
 def patched():
-    """Two bases, and networks that take seconds."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Two bases, fewer folds, and networks that take seconds."""
+    with two_candidates(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worth, "ONCE", replace(worth.ONCE, folds=3))
+        patch.setattr(worth, "PENALTIES", worth.PENALTIES[:2])
         patch.setattr(ensemble, "EPOCHS", 6)
         patch.setattr(ensemble, "BATCHES", 16)
         patch.setattr(token_folds, "FOLDS", 2)

@@ -138,7 +138,7 @@ def test_thresholds_are_those_of_the_method(full):
     assert methods[3].over_everything == expected.over_everything
 
 
-def test_each_length_is_cross_validated_by_itself(full):
+def test_each_length_is_cross_validated_by_itself(full, table):
     curves = {curve.name: curve for curve in length.measure(full).curves[SMALL]}
     curve, subset = curves["svm, R_response, zeros"], full.subsets[SMALL]
     assert curve.lengths == (5, 10, 20, 220)
@@ -155,7 +155,7 @@ def test_each_length_is_cross_validated_by_itself(full):
     papers = curves["svm, R_response, zeros (paper protocol)"]
     (line,) = (
         each
-        for each in table2.measure(full).generators[SMALL].lines["paper"]
+        for each in table.generators[SMALL].lines["paper"]
         if (each.classifier, each.vector) == ("svm", "response")
     )
     assert papers.at(220)["accuracy"].value == pytest.approx(line.accuracy.value)

@@ -15,6 +15,7 @@ import pytest
 from experiments.cache import Cache
 from experiments.pages import write_results
 from experiments.records import to_json
+from experiments.systems import comparison as module
 from experiments.systems import folds
 from experiments.systems.baseline import BestClassifier, Measured, Measurement
 from experiments.systems.comparison import Cost, Costs, comparison, metrics_table, read_costs, run_systems
@@ -34,6 +35,7 @@ from lrp4rag.training.localisation import ALL
 from lrp4rag.training.validation import Outcome
 from lrp4rag.util.errors import InputError
 from tests.experiments.tokens.stored import stored
+from tests.training.quick import two_candidates
 
 SOURCES = 30
 
@@ -76,7 +78,7 @@ def rows(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def small():
-    with pytest.MonkeyPatch.context() as patch:
+    with two_candidates(), pytest.MonkeyPatch.context() as patch:
         trials = {DETECTOR: Trial(("relevance", "state")), FAST: Trial(("relevance",))}
         patch.setattr(folds, "TRIALS", trials)
         patch.setattr(ensemble, "EPOCHS", 2)
@@ -199,9 +201,16 @@ class Refusing:
         raise AssertionError("a fold was run again")
 
 
-def test_folds_that_were_run_are_not_run_again_unless_something_changed(work, rows):
+@pytest.fixture
+def without_ours(monkeypatch):
+    """From where it is called on, our detectors, which take most of the time, are not run."""
+    return lambda: monkeypatch.setattr(module, "our_scores", lambda *_: {})
+
+
+def test_folds_that_were_run_are_not_run_again_unless_something_changed(work, rows, without_ours):
     refusing = {name: Refusing(one.facts) for name, one in BASELINES.items()}
     assert to_json(compared(rows, work.folder, refusing)) == to_json(work.result)
+    without_ours()
     with pytest.raises(AssertionError, match="run again"):
         compared(rows.select(np.arange(90)), work.folder, refusing)
 
@@ -217,7 +226,7 @@ def test_scores_of_every_system_are_written_and_read_again(work, rows):
     assert stored.scores.marking is not None
 
 
-def test_stored_scores_of_the_same_rows_and_settings_are_read(work, rows, tmp_path):
+def test_stored_scores_of_the_same_rows_and_settings_are_read(work, rows, tmp_path, without_ours):
     other = work.folder / "out" / "scores"
     refusing = {name: Refusing(one.facts) for name, one in BASELINES.items()}
     sample = sample_of(rows, SOURCES, ("g1",))
@@ -228,6 +237,7 @@ def test_stored_scores_of_the_same_rows_and_settings_are_read(work, rows, tmp_pa
     assert result.every["g1"].systems["length"] == work.result.every["g1"].systems["length"]
     assert len(list((tmp_path / "out" / "scores").glob(f"*{ENDING}"))) == 6
     (tmp_path / "out").rename(tmp_path / "former")
+    without_ours()
     for resources, few in (
         (Resources(Cache(tmp_path), ModelChoice(dtype="float32")), rows),
         (Resources(Cache(tmp_path)), rows.select(np.arange(90))),
