@@ -378,6 +378,20 @@ def _products(
                 for sign, way, tells in (("+", 1, _TELLS_SUM), ("-", -1, _TELLS_DIFFERENCE)):
                     if tells.search(statement) and _is(value, product + way * term.value.amount):
                         yield f"{formula} {sign} {term.value.text}", (*used, term)
+    if value.unit and value.precision.digits >= FEWEST_DIGITS:
+        yield from _products_of_sums(value, [term for term in terms if term.is_stated], counts)
+
+
+def _products_of_sums(value: Value, terms: Sequence[_Operand], counts: Sequence[_Count]) -> Iterator[_Result]:
+    """Yield products of a sum and a count: "29 euros a night, 3 for the dog and 4 for electricity" for three
+    nights."""
+    for size in range(2, min(len(terms), MOST_TERMS) + 1):
+        for chosen in itertools.combinations(terms, size):
+            total = sum(term.value.amount for term in chosen)
+            for number, words, counted in counts:
+                if counted not in chosen and _is(value, total * number):
+                    formula = " + ".join(term.value.text for term in chosen)
+                    yield f"({formula}) \u00d7 {words}", chosen if counted is None else (*chosen, counted)
 
 
 def _counted(

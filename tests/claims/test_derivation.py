@@ -53,6 +53,11 @@ def derived(response: str, question: str = "What then?") -> list[str]:
             "When for the 7:30 from Holm?",
             "7:30 - 20 minutes",
         ),
+        (
+            "The double is 129 euros, the bed 25 and the dog 15, so three nights come to 507 euros.",
+            "",
+            "(129 euros + 25 euros + 15 euros) \u00d7 three",
+        ),
         ("With 10 % off, the double at 129 euros is 116.10 euros.", "", "129 euros - 10 %"),
         ("Opened in 1934, it turned 90 years old in 2024.", "I was there in 2024.", "2024 - 1934"),
         ("60 of the 240 lamps are lit, which is 25 %.", "", "60 / 240"),
@@ -77,6 +82,7 @@ def test_what_follows_from_what_is_stated(response: str, question: str, words: s
         "The crossing takes 1 hour and 35 minutes, and the year has 95 days.",
         "Notice is 1 month, and the contract runs for a year, that is 30 years.",
         "It takes 20 minutes and costs 12 euros, 240 minutes in all.",
+        "The double is 129 euros, the bed 25 and the dog 15, so three nights come to 537 euros.",
         "10 % off, so 90 minutes.",
         "There are 2 bridges with 240 lamps and 3 tunnels, so 5 boats.",
         "34.90 euros and 34.90 euros make 69.80 euros.",  # said twice, and not two of them
