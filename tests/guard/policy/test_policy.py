@@ -49,6 +49,7 @@ def test_every_change_changes_the_hash() -> None:
         ("budget: 0", 1, "greater than 0"),
         ("texts:\n  gap: 'see {documents}'", 2, "{documents} is no place"),
         ("name: a\nname: b", 2, "again"),
+        ("- a", None, "mapping"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
