@@ -112,8 +112,7 @@ def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[Co
         claims.setdefault(words, CounterClaim(words, addition, kind="addition"))
     for value in itertools.islice(_values(passages, place, sentence), MOST):
         words = _with_theirs(wording, sentence.start, value, passages.texts)
-        instead = passages.texts[value.passage][value.passage_start : value.passage_end]
-        is_unit = have_same_numbers(text[value.start : value.end], instead)
+        is_unit = have_same_numbers(text[value.start : value.end], value.instead(passages.texts))
         claims.setdefault(words, CounterClaim(words, value, kind="unit" if is_unit else "value"))
     return list(claims.values())
 
@@ -121,33 +120,34 @@ def counter_claims(text: str, passages: Passages, sentence: Compared) -> list[Co
 def _values(passages: Passages, place: Place, sentence: Compared) -> Iterator[Counterpart]:
     """Yield the passages' values in the place of those of a sentence that they contradict, and that are not
     derived from others."""
-    text, span = place.source, (place.start, place.end)
-    rivals = [
-        rival for value in sentence.values if (rival := _rival(text, span, value, passages)) is not None
-    ]
+    rivals = [rival for value in sentence.values if (rival := _rival(place, value, passages)) is not None]
     if not rivals:
         return
+    span = place.start, place.end
     derived = itertools.chain(
-        derivations(text, span, passages.question, passages.index),
-        restatements(text, span, passages.index),
+        derivations(place.source, span, passages.question, passages.index),
+        restatements(place.source, span, passages.index),
     )
     starts = {derivation.value.start for derivation in derived}
     yield from (rival for rival in rivals if rival.start not in starts)
 
 
-def _rival(text: str, span: tuple[int, int], value: Comparison, passages: Passages) -> Counterpart | None:
-    """Return what contradicts a value of the sentence `span`, if something does, that the sentence does not
-    have too: unless the question has the value, a passage nearly has it there, or it is part of a longer
-    number, such as the seconds of a time in a race."""
+def _rival(place: Place, value: Comparison, passages: Passages) -> Counterpart | None:
+    """Return what contradicts a value of a sentence, if something does, that the sentence does not have too:
+    unless the question has the value, a passage nearly has it there, or it is part of a longer number, such
+    as the seconds of a time in a race."""
     if value.status != "contradicted" or value.rival is None or value.passage is None:
         return None
-    around = text[max(value.start - 2, 0) : value.start], text[value.end : value.end + 2]
-    is_part = re.fullmatch(r"\d[:.]", around[0]) or re.fullmatch(r"[:.]\d", around[1])
-    is_there = value.features["near fit"] > FITS or _has_with_words(passages.texts[value.passage], value.text)
-    if is_part or is_there or value.features["asked"] or value.rival_text in text[slice(*span)]:
-        return None
     fit = value.fit(value.passage, *value.rival)
-    if fit is None or fit < FITS:
+    if fit is None or fit < FITS or value.features["near fit"] > FITS or value.features["asked"]:
+        return None
+    before, behind = (
+        place.source[max(value.start - 2, 0) : value.start],
+        place.source[value.end : value.end + 2],
+    )
+    is_part = re.fullmatch(r"\d[:.]", before) or re.fullmatch(r"[:.]\d", behind)
+    is_there = _has_with_words(passages.texts[value.passage], value.text)
+    if is_part or is_there or value.rival_text in place.text:
         return None
     return Counterpart(value.start, value.end, value.passage, *value.rival, fit)
 
@@ -162,8 +162,7 @@ def _has_with_words(passage: str, value: str) -> bool:
 def _with_theirs(wording: str, here: int, counterpart: Counterpart, passages: Sequence[str]) -> str:
     """Return a sentence that begins at character `here` with a passage's words in the place of some."""
     start, end = counterpart.start - here, counterpart.end - here
-    instead = passages[counterpart.passage][counterpart.passage_start : counterpart.passage_end]
-    return wording[:start] + _as(wording[start:end], instead) + wording[end:]
+    return wording[:start] + _as(wording[start:end], counterpart.instead(passages)) + wording[end:]
 
 
 def _denials(text: str, passages: Sequence[str], sentence: Compared) -> dict[str, CounterClaim]:
@@ -231,7 +230,7 @@ def _turned(
     """Return the sentence with the denied word's clause turned (True), or with the passage's word in its
     place (False); None where neither can be."""
     words = text[denial.start : denial.end]
-    passage_words = passages[denial.passage][denial.passage_start : denial.passage_end]
+    passage_words = denial.instead(passages)
     start, end, turned = denial.start, denial.end, None
     first, second = words.lower(), passage_words.lower()
     same = stem(first) == stem(second) or relation(base(first), base(second)) in ("same", "synonym")

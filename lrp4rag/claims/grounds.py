@@ -53,6 +53,10 @@ class Counterpart:
     passage_end: int
     weight: float
 
+    def instead(self, passages: Sequence[str]) -> str:
+        """Return the words of the passage that speak against the text's."""
+        return passages[self.passage][self.passage_start : self.passage_end]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:

@@ -335,8 +335,7 @@ def exchanged(answer: str, passages: Sequence[str], place: Counterpart) -> Contr
     """Name the words of a sentence in whose place a passage has others."""
     text = answer[place.start : place.end]
     source = place.passage, place.passage_start, place.passage_end
-    instead = passages[place.passage][place.passage_start : place.passage_end]
-    return Contradiction(place.start, place.end, text, instead, *source, margin=None)
+    return Contradiction(place.start, place.end, text, place.instead(passages), *source, margin=None)
 
 
 def added(answer: str, passages: Sequence[str], place: Counterpart) -> Contradiction:

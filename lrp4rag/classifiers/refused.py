@@ -36,7 +36,7 @@ def with_refusals(
             differences = [each for each in differences if not start <= each.start < end]
         if place is not None and shifted >= threshold:
             source = place.passage, place.passage_start, place.passage_end
-            words = passages[place.passage][place.passage_start : place.passage_end]
+            words = place.instead(passages)
             differences.append(Difference("answered", start, end, *source, words))
     claims = replace(claims, probabilities=probabilities)
     return replace(
