@@ -130,12 +130,12 @@ def test_features_are_finite_or_not_a_number_and_always_the_same():
 
 
 def test_long_prompts_take_a_time_linear_in_their_length():
-    passages = [f"Model Z{k} costs {k + 10} euros and weighs {k % 7 + 2} kg." for k in range(300)]
+    passages = [f"Model Z{k} costs {k + 10} euros and weighs {k % 7 + 2} kg." for k in range(600)]
     comparer = Comparer("What does model Z5 cost?", Index(passages))
     start = time.process_time()
     (slots,) = comparer.compare(places_of(["Model Z5 costs 15 euros."]))
     found = slots.comparisons()
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 5
     assert {item.status for item in found} == {"supported"}
 
 

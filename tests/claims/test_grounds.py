@@ -51,6 +51,6 @@ def test_no_passage_and_no_word() -> None:
 
 def test_a_long_passage_takes_no_time_per_pair_of_words() -> None:
     started = time.process_time()
-    grounds = grounds_of(" ".join(f"word{number} not other{number}." for number in range(5_000)))
+    grounds = grounds_of(" ".join(f"word{number} not other{number}." for number in range(20_000)))
     grounds.aligned(words("word7 other9 nothing else"))
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 20

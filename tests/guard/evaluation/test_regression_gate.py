@@ -37,7 +37,7 @@ def test_what_is_worse_by_more_than_chance_fails_and_names_its_examples() -> Non
 
 
 def test_a_small_drop_of_many_is_no_reason_to_stop() -> None:
-    found = gate(results(1000, wrong=10), results(1000))
+    found = gate(results(2000, wrong=20), results(2000))
     assert found.changes["recall"].drop.value == pytest.approx(0.02)
     assert found.changes["recall"].drop.low > 0
     assert (found.failed, found.open) == ((), ())
@@ -76,7 +76,10 @@ def test_only_the_measures_that_are_asked_for_can_fail() -> None:
 
 def test_examples_are_paired_by_id_and_texts_whatever_their_order() -> None:
     before = [*results(6), result("gone", True, True)]
-    now = [result("new", False, False), *reversed(results(6))]
+    now = [
+        result("new", False, False),
+        *reversed(results(6)),
+    ]
     now[1] = now[1].model_copy(update={"judged": "another"})
     found = paired(now, before)
     assert [one.id for one in found.results] == [one.id for one in found.before] == list("43210")
@@ -154,7 +157,7 @@ def test_the_rule(value, low, high, state) -> None:
 
 
 def test_chance_alone_rarely_blocks() -> None:
-    """Two detectors of equal worth that disagree on a quarter of 60 examples, drawn 40 times: with all
+    """Two detectors of equal worth that disagree on a quarter of 60 examples, drawn 60 times: with all
     measures gated, few of these fail."""
     draw, blocked = np.random.default_rng(0), 0
     truth = [bool(k % 2) for k in range(60)]
@@ -165,7 +168,7 @@ def test_chance_alone_rarely_blocks() -> None:
             for k, (label, miss) in enumerate(zip(truth, wrong, strict=True))
         ]
 
-    for _ in range(40):
+    for _ in range(60):
         first, second = map(judged, draw.random((2, 60)) < 0.15)
         blocked += bool(gate(first, second, resamples=200).failed)
-    assert blocked <= 4
+    assert blocked <= 6

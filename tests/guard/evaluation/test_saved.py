@@ -39,6 +39,7 @@ def broken(**more):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("not JSON", "not a baseline"),
         ("[]", "no JSON object"),
         ('{"probability": 0.3}', "lrp4rag evaluate DATA --out"),
         (json.dumps(record(format=99)), "field 'format'"),
@@ -49,6 +50,7 @@ def broken(**more):
         (broken(flagged=None), "is flagged or not"),
         (broken(spans=[[5, 500]]), "lies outside the response"),
         (broken(length=10**12), "field 'examples[1].length'"),
+        (broken(action="explode"), "field 'examples[1].action'"),
         (json.dumps(record()).replace("0.9", "NaN"), "NaN is no number"),
     ],
 )

@@ -60,7 +60,7 @@ def test_what_cannot_be_is_counted_and_no_answer(path: Path, wrong: dict[str, ob
     assert (len(found.answers), found.unreadable) == (1, 1)
 
 
-@pytest.mark.parametrize("score", [1.7e308, -1.7e308])
+@pytest.mark.parametrize("score", [1.7e308, -1.7e308, 1e300])
 def test_a_score_of_no_scale_is_none_and_the_answer_counts(path: Path, score: float) -> None:
     (one,) = records(1, 1)
     write(path, spread(LATE, [one | {"retrieval_score": score}]))
@@ -112,7 +112,7 @@ def test_a_moment(given: str, expected: datetime) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["", "7", "7 days", "-7d", "7D", "99999w", "2026-13-01", "12:30", "\x1b[31m", "1e3d"],
+    ["", "7", "7 days", "yesterday", "-7d", "7D", "99999w", "2026-13-01", "12:30", "\x1b[31m", "1e3d"],
 )
 def test_what_is_no_moment_says_what_is_one(given: str) -> None:
     with pytest.raises(InputError, match="is no time") as error:

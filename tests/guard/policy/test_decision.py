@@ -77,8 +77,10 @@ def test_what_is_found_more_never_makes_a_decision_milder(policy: Policy, one: M
     [
         ((3,), ("serve", "grounded")),
         ((0,), ("serve", "states nothing")),
+        ((2, 1), ("disclose", "contradicted")),
         ((1, 1), ("disclose", "contradicted")),
         ((0, 1), ("withhold", "contradicted")),
+        ((60, 1), ("disclose", "contradicted")),
         ((2, 0, 1), ("mark", "unsupported")),
         ((60, 0, 1), ("mark", "unsupported")),
         ((1, 0, 2), ("withhold", "unsupported")),

@@ -37,11 +37,13 @@ def test_every_change_changes_the_hash() -> None:
     ("text", "line", "words"),
     [
         ("rules:\n  fabricated: shrug", 2, "'serve'"),
+        ("rules:\n  invented: withhold", 2, "no such field"),
         ("claims:\n  contradicted: serve", 2, "'mark'"),
         ("bands:\n- {action: serve, reason: grounded, faithfulness: 0.8}", 1, "last band"),
         ("bands:\n- {action: serve, reason: grounded, faithfulness: 1.8}\n", 2, "less than or equal"),
         ("bands:\n- action: serve\n  reason: because\n", 3, "'grounded'"),
         ("abstained: serve", 1, "'mark'"),
+        ("unavailable: serve", 1, "'mark'"),
         ("sentences:\n  stop_after: 0", 2, "greater than or equal to 1"),
         ("checks:\n  spelling: {}", None, "no check 'spelling'; there are: retrieval"),
         ("checks:\n  retrieval: {minimum: 7}", None, "0 to 1"),

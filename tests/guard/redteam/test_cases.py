@@ -40,10 +40,7 @@ def test_there_are_forty_of_each_risk_over_ten_domains_and_six_of_each_attack() 
             assert {"escalate", "withhold"} <= set(one.expected), one.id
 
 
-def test_some_kinds_are_chosen_and_others_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("")
-    with pytest.raises(InputError, match="no cases"):
-        load_cases(tmp_path / "a.jsonl")
+def test_some_kinds_are_chosen_and_others_refused() -> None:
     assert {one.kind for one in load_cases(kinds=["tables", "conflict"])} == {"tables", "conflict"}
     with pytest.raises(InputError, match=r"kind 'x'.*no-document"):
         load_cases(kinds=["x"])
@@ -58,7 +55,9 @@ def test_a_case_has_a_hash_that_changes_with_it() -> None:
     ("change", "words"),
     [
         ({"expected": ["sell"]}, "line 2, field 'expected"),
+        ({"expected": []}, "line 2, field 'expected'"),
         ({"expected": ["serve", "serve"]}, "an action stands twice"),
+        ({"passages": []}, "line 2, field 'passages'"),
         ({"passages": [" "]}, "line 2, field 'passages"),
         ({"response": ""}, "line 2, field 'response'"),
         ({"more": 1}, "line 2, field 'more'"),
@@ -74,3 +73,9 @@ def test_a_file_of_ones_own_is_checked(tmp_path: Path, change: dict[str, Any], w
     with pytest.raises(InputError, match=words) as error:
         load_cases(path)
     assert error.value.path == path
+
+
+def test_an_empty_file_has_no_cases(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("")
+    with pytest.raises(InputError, match="no cases"):
+        load_cases(tmp_path / "a.jsonl")

@@ -17,9 +17,14 @@ from lrp4rag.guard.service.access import new_token
 from lrp4rag.util.errors import InputError
 from tests.guard.redteam.conftest import case
 
-DECISION = {"id": "d", "action": "withhold", "reason": "knowledge gap", "policy": "p", "rule": "bands[4]"}
 REPLY: dict[str, Any] = {
-    "decision": DECISION,
+    "decision": {
+        "id": "d",
+        "action": "withhold",
+        "reason": "knowledge gap",
+        "policy": "p",
+        "rule": "bands[4]",
+    },
     "shown": "no",
     "faithfulness": 0.0,
     "fact_score": None,
@@ -30,7 +35,7 @@ REPLY: dict[str, Any] = {
 
 def replied(**decision: str) -> httpx.Response:
     """A reply with another decision; what it holds is written in ASCII."""
-    return httpx.Response(200, text=json.dumps({**REPLY, "decision": {**DECISION, **decision}}))
+    return httpx.Response(200, text=json.dumps({**REPLY, "decision": {**REPLY["decision"], **decision}}))
 
 
 def target(answer: Callable[[httpx.Request], httpx.Response], **more: Any) -> ServerTarget:
@@ -40,7 +45,7 @@ def target(answer: Callable[[httpx.Request], httpx.Response], **more: Any) -> Se
 
 def test_a_server_does_what_the_same_detector_does_here(detector, start) -> None:
     """All fields, and the versions, for cases of each kind."""
-    cases = load_cases()[::43]
+    cases = load_cases()[::29]
     policy = Policy()
     with detector:
         local = LocalTarget(detector, policy)
@@ -87,10 +92,12 @@ def test_the_reply_is_read_and_the_token_is_in_the_header_alone() -> None:
         (httpx.Response(500, text="<html>"), "500: no problem document"),
         (httpx.Response(200, text="[1]"), "valid dictionary"),
         (httpx.Response(200, text='{"a": NaN}'), "NaN"),
-        (replied(action="sell"), "action"),
+        (httpx.Response(200, json={**REPLY, "decision": {**REPLY["decision"], "action": "sell"}}), "action"),
         (httpx.Response(200, json={**REPLY, "verdict": {"probability": 7}}), "probability"),
         (replied(reason="x" * 20_001), "decision.reason: .* at most 20000"),
         (replied(reason="\ud800"), "decision.reason"),
+        (replied(rule="\ud800"), "decision.rule"),
+        (replied(id="../../admin?a=b"), "decision.id"),
         (replied(id="a\r\nHost: b"), "decision.id"),
         (
             httpx.Response(200, text=json.dumps({**REPLY, "findings": [{"kind": "k", "words": "\ud800"}]})),
@@ -113,10 +120,10 @@ def test_versions_that_are_none_are_shown_and_written() -> None:
     assert json.loads(json.dumps(found))["versions"] == {"policy": "p", "reader": "a\ufffd"}
 
 
-def test_another_server_is_no_target() -> None:
-    for status in (404, 405):
-        with pytest.raises(InputError, match="no /v1/judge"):
-            target(lambda _, status=status: httpx.Response(status)).judge(case())
+@pytest.mark.parametrize("status", [404, 405])
+def test_another_server_is_no_target(status: int) -> None:
+    with pytest.raises(InputError, match="no /v1/judge"):
+        target(lambda _: httpx.Response(status)).judge(case())
 
 
 def test_a_busy_server_is_asked_again() -> None:
@@ -146,9 +153,18 @@ def test_a_server_that_does_not_answer(error: Exception, kind: type[Exception], 
 
 @pytest.mark.parametrize(
     "url",
-    ["nowhere", "http://", "file:///etc/passwd", "http://a:b", "http://me:secret@x", "http://x/#secret",
-     "http://x/?token=secret", "http://x/?"],
-)  # fmt: skip
+    [
+        "nowhere",
+        "ftp://x",
+        "http://",
+        "file:///etc/passwd",
+        "http://a:b",
+        "http://me:secret@x",
+        "http://x/?token=secret",
+        "http://x/#secret",
+        "http://x/?",
+    ],
+)
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="address") as error:
         ServerTarget(url)

@@ -55,16 +55,20 @@ def test_a_good_reply_is_an_opinion(ask: Ask, script: Script) -> None:
     assert opinion.model == "m"
     assert 0 < opinion.seconds < 10
     assert script.paths == ["/v1/chat/completions"]
-    assert "Authorization" not in script.headers[0]
     (sent,) = script.asked
     assert (sent["model"], sent["temperature"], sent["max_tokens"]) == ("m", 0, 700)
     assert sent["response_format"] == {"type": "json_object"}
     assert "stream" not in sent
 
 
-def test_the_key_is_sent_and_not_shown(ask: Ask, script: Script) -> None:
-    ask(key="s3cret", model=None)
+def test_what_a_server_need_not_know_is_left_out(ask: Ask, script: Script) -> None:
+    ask(model=None)
     assert sorted(script.asked[0]) == ["max_tokens", "messages", "response_format", "temperature"]
+    assert "Authorization" not in script.headers[0]
+
+
+def test_the_key_is_sent_and_not_shown(ask: Ask, script: Script) -> None:
+    ask(key="s3cret")
     assert script.headers[0]["Authorization"] == "Bearer s3cret"
     assert "s3cret" not in repr(LLMJudge(httpx.AsyncClient(), "http://x", key="s3cret"))
 
@@ -77,7 +81,10 @@ def test_a_key_that_no_header_holds_is_refused(key: str) -> None:
 
 NO_COMPLETION = {
     "empty": b"",
+    "a web page": b"<html>hello</html>",
     "no object": b"[]",
+    "null": b"null",
+    "no choices": b'{"choices": []}',
     "an error": b'{"error": {"message": "no"}}',
     "two choices": json.dumps({"choices": [{"message": {"content": json.dumps(verdict())}}] * 2}).encode(),
     "no content": b'{"choices": [{"message": {"content": null, "refusal": "I cannot."}}]}',
@@ -87,6 +94,7 @@ NO_COMPLETION = {
     "no UTF-8": b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
     "too deep": b'{"choices":' + b"[" * 100_000,
     "events": b'data: {"choices": []}\n\ndata: [DONE]\n\n',
+    "prose": completion("Yes."),
     "cut content": completion(json.dumps(verdict())[:-9]),
 }
 
@@ -132,6 +140,7 @@ def test_a_busy_server_is_asked_again(ask: Ask, script: Script, status: int) -> 
     ("reply", "failure"),
     [
         (Reply(status=500), "server error"),
+        (Reply(status=529), "server error"),
         (Reply(completion(verdict()), cut=True), "unreachable"),
     ],
 )
@@ -144,7 +153,7 @@ def test_a_server_that_fails_is_asked_so_many_times(
     assert len(script.asked) == opinion.attempts == 4
 
 
-@pytest.mark.parametrize("status", [201, 204, 307, 400, 404])
+@pytest.mark.parametrize("status", [201, 204, 301, 307, 400, 401, 403, 404, 413, 422])
 def test_a_refusal_is_not_asked_again(ask: Ask, script: Script, status: int) -> None:
     body = b"" if status == 204 else completion(verdict())
     script.replies = [Reply(body, status=status, headers={"Location": "/v1/chat/completions"})]
