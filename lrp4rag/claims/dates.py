@@ -88,6 +88,23 @@ _TIME = re.compile(
     r"(?: (?:in the |at |this )(?P<part>morning|afternoon|evening|night)\b)?",
     re.IGNORECASE,
 )
+_DOTTED = re.compile(
+    r"(?<![\w$\u20ac\u00a3.,])(?P<hour>[01]?\d|2[0-3])\.(?P<minute>[0-5][05])"
+    r"(?!\d|[.,]\d| ?[%\u20ac$\u00a3]| (?:euros?|dollars?|pounds?|per|percent|times|hours|points?)\b)"
+)
+"""What may be a time written with a point: "until 20.30"."""
+_TOWARDS = re.compile(
+    r"\b(?:(?P<of_time>before|after|until|till)|at|by|from|between|around) \Z", re.IGNORECASE
+)
+_RANGE = re.compile(r" ?(?:[-\u2010-\u2015]|to|and|until|till) ?")
+_OF_HOURS = re.compile(
+    rf"\b(?:{'|'.join(WEEKDAYS)}|{_SHORT_DAY}|daily|(?:every|each) day|open(?:s|ed|ing)?|clos(?:es?|ed|ing)"
+    r"|hours|morning|noon|afternoon|evening|night|today|tomorrow|arriv\w+|depart\w*|leaves?)\b",
+    re.IGNORECASE,
+)
+"""Words beside which a number with a point is a time."""
+_BESIDE = 80
+"""Characters on both sides of a number in which these are looked for."""
 _WAYS = {"half": 30, "quarter": 15, "twenty": 20, "ten": 10, "five": 5}
 _PERIOD = re.compile(
     r"\b(?:(?:per|each|every|a|an) (?:calendar |working |business )?"
@@ -108,6 +125,25 @@ def find_times(text: str) -> Iterator[Value]:
     open."""
     for match in _TIME.finditer(text):
         yield Value("time", *match.span(), match[0], key=_minutes(match))
+    yield from _dotted_times(text)
+
+
+def _dotted_times(text: str) -> Iterator[Value]:
+    """Find times with a point: both of "10.00 to 17.30", and that of "until 20.30", beside words that tell
+    of hours."""
+    last: re.Match[str] | None = None
+    for match in _DOTTED.finditer(text):
+        is_second = last is not None and _RANGE.fullmatch(text, last.end(), match.start())
+        after = _RANGE.match(text, match.end())
+        is_first = after is not None and _DOTTED.match(text, after.end())
+        towards = _TOWARDS.search(text, max(match.start() - 10, 0), match.start())
+        hour, minute = int(match["hour"]), int(match["minute"])
+        is_evident = towards is not None and towards["of_time"] and hour > 12
+        beside = text[max(match.start() - _BESIDE, 0) : match.end() + _BESIDE]
+        if is_evident or ((is_first or is_second or towards) and _OF_HOURS.search(beside)):
+            key = (60 * hour + minute,) if hour > 12 else (60 * hour + minute, 12)
+            yield Value("time", *match.span(), match[0], key=key)
+        last = match
 
 
 def _minutes(match: re.Match[str]) -> tuple[int, ...]:

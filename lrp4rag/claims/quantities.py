@@ -54,7 +54,8 @@ _WRITTEN = (*UNITS, *MONEY, *CENTS, *PERCENT, *POINTS, *POUNDS)
 _UNIT_WORDS = ["%", "\uff05", *(word for word in _WRITTEN if re.fullmatch("[a-z. ]{3,}", word))]
 _UNIT_SIGNS = [word for word in (*UNITS, "\u20ac", "\u20b9", "\u00a2") if word not in _UNIT_WORDS]
 _RAISED = "\u2070\u00b9\u2074-\u2079"
-UNIT = rf"(?:(?:{_any_of(_UNIT_SIGNS)})|(?i:{_any_of(_UNIT_WORDS)}))(?![^\W{_RAISED}]|[\u00b2\u00b3])"
+_P = r"(?<=\d)(?<!\d{3})p(?!\.? ?m\b)"  # pence, but not 720p or 5p.m.
+UNIT = rf"(?:(?:{_any_of(_UNIT_SIGNS)}|{_P})|(?i:{_any_of(_UNIT_WORDS)}))(?![^\W{_RAISED}]|[\u00b2\u00b3])"
 """A regular expression for what may stand behind digits."""
 _WORD_UNIT = rf"(?i:{_any_of(_UNIT_WORDS)})(?![^\W{_RAISED}])"  # "one m" is no metre
 _COMMA = rf"\d+,\d\d?(?={_GAP}?{UNIT})"  # 104,5 m
@@ -122,12 +123,13 @@ _COUNTED = re.compile(r"[ -]([a-z]{3,})(?: ([a-z]{3,}))?")
 _LAST_SCALE = re.compile(r"\b(?:thousand|million|billion|trillion)\b", re.IGNORECASE)
 _RANGE = re.compile(r" ?(?:to|or|and|x|\u00d7|[-\u2010-\u2015]) ?", re.IGNORECASE)
 
-# "1 hour 30 minutes", "2 m 10 cm", "3 years and 6 months", 5'11".
+# "1 hour 30 minutes", "2 m 10 cm", "3 years and 6 months", 5'11", 2:24:07.
 _JOINT = re.compile(r",? (?:and )?|,", re.IGNORECASE)
 _FEET = re.compile(
     r"(?<![\w.,])(?P<feet>\d{1,2})(?:['\u2032\u2019] ?| ?(?:ft|feet|foot)\.? )(?P<inches>1[01]|\d)"
     r"(?:[\"\u2033\u201d]| ?in\.?(?!\w)| inch(?:es)?\b)"
 )
+_TIMED = re.compile(r"(?<![\w:.,])(?P<hours>\d):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)(?![\d:])")
 _CLOCKED = re.compile(r"(?<![\w.,])(?P<hours>\d{1,2}) ?h ?(?P<minutes>[0-5]\d)(?: ?m(?:in)?)?(?!\w)")
 
 # Marks that cite, and no numbers: [^1], \[2\], [1, p. 4], 【1†source】, {1}, (7), (1, 2), (ref. 2), **1**.
@@ -381,7 +383,7 @@ def _has_sign(value: Value) -> bool:
 
 
 def _compounds(text: str) -> Iterator[Value]:
-    """Find heights in feet and inches, and durations such as "1h30"."""
+    """Find heights in feet and inches, and durations such as "1h30" and "2:24:07"."""
     for match in _FEET.finditer(text):
         inch = 0.0254
         amount = (12 * int(match["feet"]) + int(match["inches"])) * inch
@@ -390,6 +392,9 @@ def _compounds(text: str) -> Iterator[Value]:
     for match in _CLOCKED.finditer(text):
         amount = 3600.0 * int(match["hours"]) + 60.0 * int(match["minutes"])
         yield Value("quantity", *match.span(), match[0], amount, "second", precision=Precision(30, 30, 3, 60))
+    for match in _TIMED.finditer(text):
+        amount = 3600.0 * int(match["hours"]) + 60.0 * int(match["minutes"]) + int(match["seconds"])
+        yield Value("quantity", *match.span(), match[0], amount, "second", precision=Precision(0.5, 0.5, 5))
 
 
 def _joined_units(text: str, quantities: list[Value]) -> list[Value]:

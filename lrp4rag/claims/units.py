@@ -182,7 +182,7 @@ MONEY = {
 }
 CURRENCIES = frozenset(MONEY.values())
 """Codes of currencies."""
-CENTS = {**dict.fromkeys(("cent", "cents", "\u00a2"), ""), **dict.fromkeys(("penny", "pence"), "GBP")}
+CENTS = {**dict.fromkeys(("cent", "cents", "\u00a2"), ""), **dict.fromkeys(("penny", "pence", "p"), "GBP")}
 """Hundredths, by the currency; "" is that which the text has, or else the dollar."""
 POUNDS = ("pound", "pounds")
 """Money in a text that has signs of it, a weight elsewhere."""

@@ -74,11 +74,17 @@ def test_other_numbers_and_words_are_no_dates(text: str) -> None:
         ("before midnight", "midnight", 0),
         ("7 o'clock in the evening", "7 o'clock in the evening", 1140),
         ("at half past eight in the morning", "half past eight in the morning", 510),
+        ("on Thursdays until 20.30", "20.30", 1230),
+        ("not after 17.00", "17.00", 1020),
     ],
 )
 def test_a_time_is_minutes_after_midnight(text: str, written: str, minutes: int) -> None:
     (found,) = find_times(text)
     assert (found.text, found.key) == (written, (minutes,))
+
+
+def test_both_ends_of_opening_hours_are_times() -> None:
+    assert [one.key for one in find_times("Tuesday to Sunday 9.30 to 17.30")] == [(570, 12), (1050,)]
 
 
 @pytest.mark.parametrize(("text", "minutes"), [("by 9 o'clock", 540), ("at quarter to nine", 525)])
@@ -90,7 +96,21 @@ def test_a_clock_does_not_tell_the_half_of_the_day(text: str, minutes: int) -> N
     assert agree(evening, found)
 
 
-@pytest.mark.parametrize("text", ["a ratio of 3:1", "9 amps", "1:23:45", "I am here", "35:70"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "a ratio of 3:1",
+            "9 amps",
+            "1:23:45",
+            "I am here",
+            "35:70",
+            "it rose to 17.50",
+            "from 7.50 to 9.50",
+        ),
+        *("open daily, entry from 7.50 euros", "on Sundays at 1.25 times the wage", "Tuesday: 7.50"),
+    ],
+)
 def test_other_figures_are_no_times(text: str) -> None:
     assert list(find_times(text)) == []
 

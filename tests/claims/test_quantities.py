@@ -28,6 +28,8 @@ HOUR, DAY, YEAR = 3600.0, 86400.0, 31557600.0
         ("for two decades", "two decades", 20 * YEAR, "second"),
         ("It takes about an hour.", "an hour", HOUR, "second"),
         ("\u00a330 per month", "\u00a330", 30, "GBP"),
+        ("late books cost 20p a day", "20p", 0.2, "GBP"),
+        ("a record of 2:24:07", "2:24:07", 2 * HOUR + 24 * 60 + 7, "second"),
         ("costs US$ 5.50 each", "US$ 5.50", 5.5, "USD"),
         ("worth 940 million dollars", "940 million dollars", 9.4e8, "USD"),
         ("worth $5m", "$5m", 5e6, "USD"),
@@ -122,6 +124,7 @@ def test_numbers_joined_by_an_and_stay_apart() -> None:
         "at half past",
         "a half-life",
         "the 4x4 and 5abc",
+        "in 1080p",
         "9" * 400,
     ],
 )
