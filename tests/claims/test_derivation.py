@@ -29,7 +29,7 @@ def derived(response: str, question: str = "What then?") -> list[str]:
         (
             "At 34.90 euros, twelve months come to 418.80 euros.",
             "What is it a year?",
-            "34.90 euros \u00d7 12 months",
+            "34.90 euros \u00d7 twelve months",
         ),
         ("Plus is 34.90 euros a month, or 418.80 euros a year.", "", "34.90 euros \u00d7 12 months"),
         (
@@ -149,6 +149,74 @@ def test_half_of_a_value_where_the_passage_says_half(response: str, passage: str
     sentence = (0, len(response))
     if "halved" not in response:
         assert derivations(response, sentence, "", Index([size])) == ()
+
+
+MUSEUM = (
+    "Adults £11.50, children £6. Open until 20.30 on Thursdays; last admission is 45 minutes before closing. "
+    "On Thursday evenings all tickets are half price. One adult is required for every six pupils."
+)
+PERMITS = (
+    "A permit costs £58 a year; cars above 150 g pay a supplement of £30. Tenants over 66 pay "
+    "three quarters. An own car is paid 45p a mile. Excess: £100. The bridge was built from 1868 to 1873."
+)
+RACE = "She won in 2:24:18 and missed the record by only 11 seconds."
+TRIAL = (
+    "212 people took part. Sleep rose by 31 minutes, and by 9 minutes in the control group. 18 dropped out."
+)
+
+
+@pytest.mark.parametrize(
+    ("passage", "response", "question", "words"),
+    [
+        (MUSEUM, "In the evening an adult pays £5.75.", "", ["£11.50 \u00d7 half"]),
+        (MUSEUM, "In the evening an adult pays £5.25.", "", []),
+        (MUSEUM, "A child gets in for £3.", "", []),  # one digit may be half of anything
+        (MUSEUM, "Be there by a quarter to eight for admission.", "", ["20.30 - 45 minutes"]),
+        (MUSEUM, "Be there by a quarter past eight for admission.", "", []),
+        (MUSEUM, "You need five adults.", "We come with 28 pupils.", ["28 / six"]),
+        (MUSEUM, "You need four adults.", "We come with 28 pupils.", []),
+        (MUSEUM, "You need five adults.", "We come with 28 dogs.", []),
+        (PERMITS, "That is £88 with the £30 surcharge.", "", ["£58 + £30"]),
+        (PERMITS, "That is £88.", "", []),
+        (PERMITS, "That leaves £1,300 once the excess is off.", "It cost £1,400.", ["£1,400 - £100"]),
+        (
+            PERMITS,
+            "For 280 miles you get £126.",
+            "It is 140 miles each way.",
+            ["140 miles \u00d7 2", "45p \u00d7 280 miles"],
+        ),
+        (PERMITS, "For 290 miles you get £126.", "It is 140 miles each way.", []),
+        (
+            PERMITS,
+            "Over 66 you pay £43.50, or 87 if there are two of you.",
+            "",
+            ["£58 \u00d7 three quarters", "£43.50 \u00d7 two"],
+        ),
+        (PERMITS, "The bridge took some five years to build.", "", ["1873 - 1868"]),
+        (PERMITS, "The bridge took some six years to build.", "", []),
+        (
+            TRIAL,
+            "Sleep rose by half an hour, 22 minutes more than in the control group.",
+            "",
+            ["31 minutes - 9 minutes"],
+        ),
+        (TRIAL, "Sleep rose for 22 minutes.", "", []),  # nothing is compared
+        (TRIAL, "Sleep rose, 21 minutes more than in the control group.", "", []),
+        (RACE, "She missed the record of 2:24:07.", "", ["2:24:18 - 11 seconds"]),
+        (RACE, "She missed the record of 2:24:06.", "", []),
+        (TRIAL, "Of the 212 people, 194 took part until the end.", "", ["212 - 18"]),
+    ],
+)
+def test_what_a_passage_gives_with_words_that_tell_of_it(
+    passage: str, response: str, question: str, words: list[str]
+) -> None:
+    found = derivations(response, (0, len(response)), question, Index([passage]))
+    assert [one.words for one in found] == words
+
+
+def test_a_count_may_be_supposed_and_a_price_be_bare() -> None:
+    assert derived("A bed costs 25 euros each, so seven would be 175 euros.") == ["25 euros \u00d7 seven"]
+    assert derived("Plus is 34.90 euros a month, or 418.80 a year.") == ["34.90 euros \u00d7 12 months"]
 
 
 @pytest.mark.parametrize(
