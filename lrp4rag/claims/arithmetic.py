@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lrp4rag.claims.index import Index, Occurrence
+from lrp4rag.claims.operands import YEAR
 from lrp4rag.claims.quantities import find_quantities
 from lrp4rag.claims.value import Precision, Value, agree, close, comparable, equal
 from lrp4rag.claims.written import number_of
@@ -38,7 +39,6 @@ _MOST = 8
 """Values of a passage that are tried, the nearest first."""
 _LARGE = 10.0
 """A number of at least this size rarely equals a sum of two others in its sentence by chance."""
-_YEAR = 31557600.0
 
 
 ComputedKind = Literal["computed", "rounded"]
@@ -227,10 +227,10 @@ def _shares(context: _Context) -> Iterator[Result]:
 
 
 def _years(context: _Context) -> Iterator[Result]:
-    if context.value.unit != "second" or context.value.precision.factor < _YEAR / 2:
+    if context.value.unit != "second" or context.value.precision.factor < YEAR / 2:
         return
     for later, earlier in itertools.permutations(context.dates, 2):
-        if _is(context.value, _YEAR * (int(later.key[0] or 0) - int(earlier.key[0] or 0))):
+        if _is(context.value, YEAR * (int(later.key[0] or 0) - int(earlier.key[0] or 0))):
             yield f"{later.text} - {earlier.text}", (later, earlier)
 
 

@@ -19,11 +19,11 @@ from lrp4rag.claims.index import Index
 from lrp4rag.claims.operands import (
     CALENDAR,
     COMPARED,
-    DAY,
     LESS,
     MINUTES,
     MORE,
     TWO,
+    YEAR,
     Operand,
     difference,
     is_result,
@@ -258,11 +258,11 @@ def _next(
         supposed = [
             Operand(each, None, True)
             for each in unknown
-            if value.unit.isupper() and each.unit in ("", "second") and each.start >= sentence[0]
+            if value.unit.isupper() and not each.unit.isupper() and each.start >= sentence[0]
         ]
         for words, used in _ways(value, [*distinct, *supposed], near, statement, question):
             passages = [operand.passage for operand in used if operand.passage is not None]
-            if not passages and len(used) == 1:  # the asker's own, and a constant: "280 miles there and back"
+            if not passages:  # all are the asker's own: "280 miles there and back"
                 passages = _closest(statement, index)
             if passages:
                 return Derivation(value, words, passages[0])
@@ -313,6 +313,20 @@ def _sums(value: Value, operands: Sequence[Operand], statement: str, question: s
             for chosen in itertools.combinations(terms, size):
                 if is_result(value, sum(term.value.amount for term in chosen)):
                     yield " + ".join(term.value.text for term in chosen), chosen
+        yield from _reduced_sums(value, terms, statement)
+
+
+def _reduced_sums(value: Value, terms: Sequence[Operand], statement: str) -> Iterator[_Result]:
+    """Yield sums less one term: "the display is 139 euros and the battery 49, together 20 off, so 168"."""
+    stated = [term for term in terms if term.is_stated]
+    if LESS.search(statement) and value.precision.digits > 1:
+        for size in range(3, min(len(stated), MOST_TERMS) + 1):
+            for chosen in itertools.combinations(stated, size):
+                total = sum(term.value.amount for term in chosen)
+                for less in chosen:
+                    if is_result(value, total - 2 * less.value.amount):
+                        added = " + ".join(term.value.text for term in chosen if term is not less)
+                        yield f"{added} - {less.value.text}", chosen
 
 
 _Count = tuple[float, str, "Operand | None"]
@@ -349,6 +363,8 @@ def _products(
                         yield f"{formula} {sign} {term.value.text}", (*used, term)
     if value.unit and value.precision.digits >= FEWEST_DIGITS:
         yield from _products_of_sums(value, [term for term in terms if term.is_stated], counts)
+        yield from _products_of_counts(value, terms, counts)
+        yield from _sums_of_products(value, terms, counts, statement)
 
 
 def _products_of_sums(value: Value, terms: Sequence[Operand], counts: Sequence[_Count]) -> Iterator[_Result]:
@@ -361,6 +377,33 @@ def _products_of_sums(value: Value, terms: Sequence[Operand], counts: Sequence[_
                 if counted not in chosen and is_result(value, total * number):
                     formula = " + ".join(term.value.text for term in chosen)
                     yield f"({formula}) \u00d7 {words}", chosen if counted is None else (*chosen, counted)
+
+
+def _products_of_counts(
+    value: Value, terms: Sequence[Operand], counts: Sequence[_Count]
+) -> Iterator[_Result]:
+    """Yield products of a price and two counts: "13 euros a week each", for 12 laptops and three weeks."""
+    for factor in terms:
+        for (first, one, _), (second, other, counted) in itertools.combinations(counts, 2):
+            if first != second and is_result(value, factor.value.amount * first * second):
+                used = (factor,) if counted is None else (factor, counted)
+                yield f"{factor.value.text} \u00d7 {one} \u00d7 {other}", used
+
+
+def _sums_of_products(
+    value: Value, terms: Sequence[Operand], counts: Sequence[_Count], statement: str
+) -> Iterator[_Result]:
+    """Yield sums of what several counts cost: "five hours at 4.20 euros and 60 km at 0.32 euros"."""
+    priced = [
+        (number * price.value.amount, f"{words} \u00d7 {price.value.text}", price)
+        for price in terms
+        for number, words, _ in counts
+        if re.search(rf"\b{re.escape(words)} at {re.escape(price.value.text)}(?!\w)", statement)
+    ]
+    for size in range(2, min(len(priced), MOST_TERMS) + 1):
+        for chosen in itertools.combinations(priced, size):
+            if is_result(value, sum(amount for amount, _, _ in chosen)):
+                yield " + ".join(words for _, words, _ in chosen), tuple(price for _, _, price in chosen)
 
 
 def _counted(
@@ -453,7 +496,7 @@ def _between(value: Value, operands: Sequence[Operand], statement: str) -> Itera
     for later, earlier in itertools.permutations(of_kind("date", operands), 2):
         year, before = later.value.key[0], earlier.value.key[0]
         years = year - before if isinstance(year, int) and isinstance(before, int) else 0
-        if is_result(value, years * 365.25 * DAY):
+        if is_result(value, years * YEAR):
             yield f"{later.value.text} - {earlier.value.text}", (later, earlier)
 
 

@@ -17,6 +17,7 @@ EXACT, ROUNDED = 1e-4, 0.01
 DAY = 86400.0
 CALENDAR = 28 * DAY
 """The shortest unit of the calendar whose length varies: a month."""
+YEAR = 365.25 * DAY
 MINUTES = 60.0
 _LARGEST = 1e6
 TWO = "both|couple|twins|two of (?:us|you)"

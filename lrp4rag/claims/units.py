@@ -171,7 +171,7 @@ MONEY = {
     **dict.fromkeys(("a$", "aud", "australian dollars"), "AUD"),
     **dict.fromkeys(("c$", "cad", "canadian dollars"), "CAD"),
     **dict.fromkeys(("\u20ac", "eur", "euro", "euros"), "EUR"),
-    **dict.fromkeys(("\u00a3", "gbp", "pounds sterling", "british pounds"), "GBP"),
+    **dict.fromkeys(("\u00a3", "gbp", "pounds sterling", "british pounds", "quid"), "GBP"),
     **dict.fromkeys(("\u00a5", "jpy", "yen", "japanese yen"), "JPY"),
     **dict.fromkeys(("chf", "franc", "francs", "swiss francs"), "CHF"),
     **dict.fromkeys(("\u20b9", "inr", "rupee", "rupees", "indian rupees"), "INR"),

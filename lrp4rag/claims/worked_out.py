@@ -31,6 +31,7 @@ from lrp4rag.claims.operands import (
     Operand,
     difference,
     is_result,
+    moved_date,
     moved_time,
     of_kind,
     rate_of,
@@ -88,6 +89,9 @@ _BY = re.compile(r"\b(?:by|gain|difference|gap|lead|margin)(?: \w+)? \Z", re.IGN
 _OF = re.compile(r"\bof (?:the |your |its |all )?", re.IGNORECASE)
 _SHARE = re.compile(r"\b(?:half|halve[sd]?|third|quarters?)\b", re.IGNORECASE)
 _PER = re.compile(r"\b(?:per|every|each) \Z", re.IGNORECASE)
+_PER_UNIT = re.compile(r"\s*(?:per|an?|/)\s*([a-z]+)\b", re.IGNORECASE)
+MOST_TIMES = 20
+"""Times that an amount is needed, such as coats of paint."""
 _MOVED = re.compile(r"\s*(?:(?P<earlier>before|earlier)|after|later)\b", re.IGNORECASE)
 _LASTED = telling(
     "takes?|took|taken|last(?:ed|s)?|later|earlier|after(?:wards)?|before|for|until|spent|within|ago|old|in"
@@ -131,8 +135,9 @@ def worked_out(case: Case) -> Worked:
     value, is_long = case.value, case.value.precision.digits > 1
     if value.kind == "date":
         yield from _told_dates(value, case.statement, case.index)
+        yield from _moved(case)
     elif value.kind == "time":
-        yield from _moved_times(case)
+        yield from _moved(case)
     elif value.unit.isupper():
         if is_long:
             yield from _prices(value, case.statement, case.index)
@@ -143,6 +148,8 @@ def worked_out(case: Case) -> Worked:
         yield from _years(case)
     if value.kind == "quantity" and not value.unit:
         yield from _portions(case)
+    elif value.kind == "quantity" and value.unit != "%":
+        yield from _by_rate(case)
     if value.kind == "quantity" and is_long:
         if value.unit not in ("", "second", "%") and COMPARED.search(case.statement):
             yield from _compared_with_named(value, case.operands, case.statement, case.index)
@@ -250,17 +257,45 @@ def _portions(case: Case) -> Worked:
                     yield f"{count.text} / {size.text}", passage
 
 
-def _moved_times(case: Case) -> Worked:
-    """Yield times that a passage tells from another: "last admission is 45 minutes before closing"."""
+def _by_rate(case: Case) -> Worked:
+    """Yield what a rate of a passage gives for so much, once or often: "7.5 m² per litre" for 30 m² and two
+    coats."""
+    value = case.value
+    asked = [each for text in (case.statement, case.question) for each in find_values(text)]
+    asked = [each for each in asked if each.kind == "quantity" and each.amount > 0]
+    counts = {1.0, *(each.amount for each in asked if not each.unit and each.amount <= MOST_TIMES)}
     for passage, places in case.passages:
-        times = [each for place in places for each in place.values if each.kind == "time"]
-        for by, place in _quantities(places) if times else ():
+        for rate, place in _quantities(places):
+            match = _PER_UNIT.match(place.text, rate.end - place.start)
+            (each, *_) = find_values(f"1 {match[1]}") if match and rate.unit and rate.amount > 0 else (None,)
+            if each is None or each.kind != "quantity" or each.unit != value.unit or rate.unit == value.unit:
+                continue
+            for whole in (whole for whole in asked if whole.unit == rate.unit):
+                for count in counts:
+                    if is_result(value, whole.amount * count / rate.amount * each.amount):
+                        times = f" \u00d7 {count:g}" if count > 1 else ""
+                        yield f"{whole.text}{times} / {rate.text}", passage
+
+
+def _moved(case: Case) -> Worked:
+    """Yield times and dates that a passage tells from another: "last admission is 45 minutes before closing",
+    "six weeks before the end"."""
+    value, move = case.value, moved_time if case.value.kind == "time" else moved_date
+    known = [(each.value, each.passage) for each in of_kind(value.kind, case.operands)]
+    for passage, places in case.passages:
+        near = [(each, passage) for place in places for each in place.values if each.kind == value.kind]
+        for by, place in _quantities(places):
             match = _MOVED.match(place.text, by.end - place.start)
-            for time in times if match and by.unit == "second" and case.words & place.words else ():
-                way = -1 if match and match["earlier"] else 1
-                key = moved_time(time, by, way)
-                if key is not None and agree(case.value, replace(time, key=key)):
-                    yield f"{time.text} {'-' if way < 0 else '+'} {by.text}", passage
+            is_short = (
+                by.unit == "second" and by.precision.factor < 12 * CALENDAR
+            )  # of years: see _told_dates
+            if match is None or not is_short or not case.words & place.words:
+                continue
+            way = -1 if match["earlier"] else 1
+            for start, _ in [*near, *known]:
+                key = None if start.unit else move(start, by, way)
+                if key is not None and agree(value, replace(start, key=key)):
+                    yield f"{start.text} {'-' if way < 0 else '+'} {by.text}", passage
 
 
 def _years(case: Case) -> Worked:

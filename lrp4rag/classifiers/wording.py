@@ -21,6 +21,7 @@ from lrp4rag.claims.bounds import bound_of
 from lrp4rag.claims.derivation import Derivation
 from lrp4rag.claims.find import find_values
 from lrp4rag.claims.index import Index, rivals
+from lrp4rag.claims.operands import YEAR
 from lrp4rag.claims.value import Value, agree
 from lrp4rag.claims.words import STOP_WORDS, content_words
 from lrp4rag.classifiers.verdict import Contradiction, Difference
@@ -234,13 +235,19 @@ def own_case(response: str, sentence: tuple[int, int], question: str, index: Ind
     cases = [value for value in values if _is_case(question, value)]
     text = response[slice(*sentence)]
     for value in find_values(text) if cases and _OF_ASKER.search(text) else ():
-        case = next((each for each in cases if agree(value, each)), None)
+        case = next((each for each in cases if agree(value, each) or _is_age(value, each)), None)
         if case is None or value.precision.bound:
             continue
         if not any(agree(value, each) for place in index.places for each in place.values):
             for place, _ in index.closest(content_words(text))[:1]:
                 words = f"The asker says: {_sentence(question, case)[1].rstrip('.?! ')}"
                 yield Derivation(value.shifted(sentence[0]), words, index.places[place].passage)
+
+
+def _is_age(value: Value, case: Value) -> bool:
+    """Say whether a plain number is the asker's case in years: "at nine" of "my 9-year-old"."""
+    is_plain = value.kind == "quantity" and not value.unit and case.unit == "second"
+    return is_plain and value.amount * YEAR == case.amount
 
 
 def _said_with(derivation: Derivation, passage: str) -> str:

@@ -159,6 +159,8 @@ PERMITS = (
     "A permit costs £58 a year; cars above 150 g pay a supplement of £30. Tenants over 66 pay "
     "three quarters. An own car is paid 45p a mile. Excess: £100. The bridge was built from 1868 to 1873."
 )
+PAINT = "Coverage: 7.5 m² per litre and coat. Cans of 2.5 litres."
+LOAN = "It ends on 18 January 2026. Ask for an extension in writing at least six weeks before the end."
 RACE = "She won in 2:24:18 and missed the record by only 11 seconds."
 TRIAL = (
     "212 people took part. Sleep rose by 31 minutes, and by 9 minutes in the control group. 18 dropped out."
@@ -202,6 +204,10 @@ TRIAL = (
         ),
         (TRIAL, "Sleep rose for 22 minutes.", "", []),  # nothing is compared
         (TRIAL, "Sleep rose, 21 minutes more than in the control group.", "", []),
+        (PAINT, "Two coats on 30 m² take 8 litres.", "", ["30 m² \u00d7 2 / 7.5 m²"]),
+        (PAINT, "Two coats on 30 m² take 9 litres.", "", []),
+        (LOAN, "As it ends on 18 January 2026, ask by 7 December.", "", ["18 January 2026 - six weeks"]),
+        (LOAN, "As it ends on 18 January 2026, ask by 17 December.", "", []),
         (RACE, "She missed the record of 2:24:07.", "", ["2:24:18 - 11 seconds"]),
         (RACE, "She missed the record of 2:24:06.", "", []),
         (TRIAL, "Of the 212 people, 194 took part until the end.", "", ["212 - 18"]),
@@ -212,6 +218,34 @@ def test_what_a_passage_gives_with_words_that_tell_of_it(
 ) -> None:
     found = derivations(response, (0, len(response)), question, Index([passage]))
     assert [one.words for one in found] == words
+
+
+@pytest.mark.parametrize(
+    ("passage", "response", "words"),
+    [
+        (
+            "Display 139 euros, battery 49 euros; both together 20 euros off.",
+            "The display costs 139 euros and the battery 49 euros; together there is 20 euros off, so {}.",
+            "139 euros + 49 euros - 20 euros",
+        ),
+        (
+            "From 10 units a laptop costs 13 euros per week.",
+            "At 13 euros per week, 12 laptops for three weeks come to {}.",
+            "13 euros \u00d7 12 \u00d7 three weeks",
+        ),
+        (
+            "4.20 euros per hour, 0.32 euros per kilometre.",
+            "Five hours at 4.20 euros and 60 km at 0.32 euros come to {}.",
+            "Five hours \u00d7 4.20 euros + 60 km \u00d7 0.32 euros",
+        ),
+    ],
+)
+def test_a_bill_of_several_operations(passage: str, response: str, words: str) -> None:
+    right = {"Display": "168 euros", "From": "468 euros", "4.20": "40.20 euros"}[passage.split(maxsplit=1)[0]]
+    for amount, expected in ((right, [words]), ("479 euros", [])):
+        answer, question = response.format(amount), "What do 12 laptops cost for a 3 week course?"
+        found = derivations(answer, (0, len(answer)), question, Index([passage]))
+        assert [one.words for one in found] == expected
 
 
 def test_a_count_may_be_supposed_and_a_price_be_bare() -> None:

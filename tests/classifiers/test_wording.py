@@ -362,6 +362,7 @@ def test_a_stream_is_read_as_the_whole_is(tiny_reader: Reader) -> None:
         ),
         ("I've worked here for seven years. What notice do I get?", "After ten years it is two months.", []),
         ("I am 67. Do I pay?", "At 67 you ride free.", ["67"]),
+        ("My 9-year-old has a pass. Does he pay?", "At nine he rides free.", ["nine"]),
         ("I am 67. Do I pay?", "Those of more than 60 ride free.", []),  # a bound is no case
         ("Do I get notice after seven years?", "After seven years it is two months.", []),  # that is asked
         ("I am 7 days late. Do I pay?", "The grace period is 7 days.", []),  # that is a rule
