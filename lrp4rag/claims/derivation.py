@@ -46,6 +46,8 @@ LOOKED_BACK = 2_000
 _BORDER = re.compile(r"(?<=[.!?])\s+|\n+")
 MOST_TERMS = 5
 """Terms of a sum."""
+MOST_PRICES, MOST_TIMES = 4, 6
+"""Prices of a bill, the last ones, and how many times each is tried."""
 MOST_OPERANDS = 12
 """Operands that are tried, those of the sentence itself first."""
 LARGEST_COUNT = 1_000_000
@@ -272,13 +274,13 @@ def _next(
 def _distinct(operands: Sequence[Operand]) -> list[Operand]:
     """Return each operand once: a number that is written again is no further term."""
     distinct = dict[tuple[object, ...], Operand]()
-    for operand in operands:
+    for operand in sorted(operands, key=lambda operand: not operand.is_stated):
         value = operand.value
         if value.kind != "quantity" or value.unit or value.amount > 1:
             amount = (value.amount, value.precision.factor) if value.kind == "quantity" else ()
             key = (value.kind, value.unit, value.key, *amount)
             distinct.setdefault(key, operand)
-    return sorted(distinct.values(), key=lambda operand: not operand.is_stated)[:MOST_OPERANDS]
+    return list(distinct.values())[:MOST_OPERANDS]
 
 
 def _ways(
@@ -335,8 +337,7 @@ _Count = tuple[float, str, "Operand | None"]
 def _products(
     value: Value, operands: Sequence[Operand], statement: str, constants: Sequence[_Count]
 ) -> Iterator[_Result]:
-    """Yield products of an operand and a count, also with another term added or taken away: "19 pence a
-    minute and 1 pound"."""
+    """Yield products of an operand and a count, also with another term taken away or added."""
     if value.unit == "%":
         return
     terms = terms_of(value, operands)
@@ -358,25 +359,39 @@ def _products(
             if counted is None or not value.unit or not all(operand.is_stated for operand in used):
                 continue
             for term in (term for term in terms if term.is_stated and term not in used):
-                for sign, way, tells in (("+", 1, _TELLS_SUM), ("-", -1, _TELLS_DIFFERENCE)):
-                    if tells.search(statement) and is_result(value, product + way * term.value.amount):
-                        yield f"{formula} {sign} {term.value.text}", (*used, term)
+                if _TELLS_DIFFERENCE.search(statement) and is_result(value, product - term.value.amount):
+                    yield f"{formula} - {term.value.text}", (*used, term)
     if value.unit and value.precision.digits >= FEWEST_DIGITS:
-        yield from _products_of_sums(value, [term for term in terms if term.is_stated], counts)
         yield from _products_of_counts(value, terms, counts)
-        yield from _sums_of_products(value, terms, counts, statement)
+    if value.unit.isupper() and value.precision.digits > 1 and _TELLS_SUM.search(statement):
+        # "A double" is no two of them, and "a year" is 12 months.
+        meant = [each for each in counts if (each[2].is_stated if each[2] is not None else " " in each[1])]
+        yield from _bills(value, terms, meant)
 
 
-def _products_of_sums(value: Value, terms: Sequence[Operand], counts: Sequence[_Count]) -> Iterator[_Result]:
-    """Yield products of a sum and a count: "29 euros a night, 3 for the dog and 4 for electricity" for three
-    nights."""
-    for size in range(2, min(len(terms), MOST_TERMS) + 1):
-        for chosen in itertools.combinations(terms, size):
-            total = sum(term.value.amount for term in chosen)
-            for number, words, counted in counts:
-                if counted not in chosen and is_result(value, total * number):
-                    formula = " + ".join(term.value.text for term in chosen)
-                    yield f"({formula}) \u00d7 {words}", chosen if counted is None else (*chosen, counted)
+def _bills(value: Value, terms: Sequence[Operand], counts: Sequence[_Count]) -> Iterator[_Result]:
+    """Yield sums of stated prices, each once or for a count: "29 euros a night, 3 for the dog and 4 for
+    electricity" for three nights, "five hours at 4.20 euros and 60 km at 0.32 euros". Of few digits, of all
+    prices that are stated before."""
+    before = [term for term in terms if term.is_stated and term.value.start < value.start][-MOST_PRICES:]
+    times = {number: (words, counted) for number, words, counted in reversed(counts)}
+    chosen_times = [(1.0, "", None), *((number, *found) for number, found in times.items())][:MOST_TIMES]
+    fewest = 2 if value.precision.digits >= FEWEST_DIGITS else max(len(before), 2)
+    for size in range(fewest, len(before) + 1):
+        for chosen in itertools.combinations(before, size):
+            for each in itertools.product(chosen_times, repeat=size):
+                total = sum(
+                    term.value.amount * number for term, (number, _, _) in zip(chosen, each, strict=True)
+                )
+                if is_result(value, total):
+                    words = (
+                        f"{term.value.text} \u00d7 {times}" if times else term.value.text
+                        for term, (_, times, _) in zip(chosen, each, strict=True)
+                    )
+                    yield (
+                        " + ".join(words),
+                        (*chosen, *(counted for _, _, counted in each if counted is not None)),
+                    )
 
 
 def _products_of_counts(
@@ -388,22 +403,6 @@ def _products_of_counts(
             if first != second and is_result(value, factor.value.amount * first * second):
                 used = (factor,) if counted is None else (factor, counted)
                 yield f"{factor.value.text} \u00d7 {one} \u00d7 {other}", used
-
-
-def _sums_of_products(
-    value: Value, terms: Sequence[Operand], counts: Sequence[_Count], statement: str
-) -> Iterator[_Result]:
-    """Yield sums of what several counts cost: "five hours at 4.20 euros and 60 km at 0.32 euros"."""
-    priced = [
-        (number * price.value.amount, f"{words} \u00d7 {price.value.text}", price)
-        for price in terms
-        for number, words, _ in counts
-        if re.search(rf"\b{re.escape(words)} at {re.escape(price.value.text)}(?!\w)", statement)
-    ]
-    for size in range(2, min(len(priced), MOST_TERMS) + 1):
-        for chosen in itertools.combinations(priced, size):
-            if is_result(value, sum(amount for amount, _, _ in chosen)):
-                yield " + ".join(words for _, words, _ in chosen), tuple(price for _, _, price in chosen)
 
 
 def _counted(

@@ -120,6 +120,20 @@ class Case:
         return self.words | content_words(self.question)
 
     @cached_property
+    def asked(self) -> list[Value]:
+        """The quantities of the question."""
+        return [value for value in find_values(self.question) if value.kind == "quantity"]
+
+    @cached_property
+    def stated(self) -> list[Value]:
+        """Those of the statement, and of the question."""
+        return [*(value for value in find_values(self.statement) if value.kind == "quantity"), *self.asked]
+
+    def states(self, *values: Value) -> bool:
+        """Say whether one of some values is stated."""
+        return any(agree(each, value) for each in self.stated for value in values)
+
+    @cached_property
     def passages(self) -> list[tuple[int, list[Place]]]:
         """Each passage, by its number, with its places."""
         places = itertools.groupby(self.index.places, lambda place: place.passage)
@@ -184,23 +198,19 @@ def _adjusted(case: Case) -> Worked:
     them, or the question: "£58 and a supplement of £30", "£1,400 less the £100 excess". What has many digits
     is not given by chance: the record of 2:24:07 that somebody missed in 2:24:18 "by 11 seconds"."""
     value, is_evident = case.value, case.value.precision.digits > FEWEST_DIGITS
-    stated = [each for text in (case.statement, case.question) for each in find_values(text)]
+    asked = [each for each in case.asked if comparable(each, value)]
     for passage, places in case.passages if value.unit not in ("", "%") else ():
         near = [pair for pair in _quantities(places) if comparable(pair[0], value)]
-        asked = [each for each in find_values(case.question) if comparable(each, value)]
         for by, place in near:
             either = is_evident and _BY.search(place.text[: by.start - place.start])
             less, more = (
                 either or pattern.search(_beside(by, place)) for pattern in (_LESS_BESIDE, _MORE_BESIDE)
             )
             for base in [*asked, *(each for each, _ in near)] if less or more else ():
-                is_stated = any(agree(each, base) or agree(each, by) for each in stated)
-                if not (is_stated or either) or agree(base, by):
-                    continue
-                if more and is_result(value, base.amount + by.amount):
-                    yield f"{base.text} + {by.text}", passage
-                if less and is_result(value, base.amount - by.amount):
-                    yield f"{base.text} - {by.text}", passage
+                is_sum = more and is_result(value, base.amount + by.amount)
+                is_rest = less and is_result(value, base.amount - by.amount)
+                if (is_sum or is_rest) and not agree(base, by) and (either or case.states(base, by)):
+                    yield f"{base.text} {'+' if is_sum else '-'} {by.text}", passage
 
 
 def _beside(value: Value, place: Place) -> str:
@@ -243,8 +253,7 @@ def _rest(case: Case) -> Worked:
 
 def _portions(case: Case) -> Worked:
     """Yield counts of which there is one for so many things: "one adult for every six pupils"."""
-    counts = [each for text in (case.question, case.statement) for each in find_values(text)]
-    counts = [each for each in counts if each.kind == "quantity" and not each.unit and each.noun]
+    counts = [each for each in case.stated if not each.unit and each.noun]
     for passage, places in case.passages if counts else ():
         for size, place in _quantities(places):
             text = place.text[: size.start - place.start]
@@ -261,16 +270,14 @@ def _by_rate(case: Case) -> Worked:
     """Yield what a rate of a passage gives for so much, once or often: "7.5 m² per litre" for 30 m² and two
     coats."""
     value = case.value
-    asked = [each for text in (case.statement, case.question) for each in find_values(text)]
-    asked = [each for each in asked if each.kind == "quantity" and each.amount > 0]
-    counts = {1.0, *(each.amount for each in asked if not each.unit and each.amount <= MOST_TIMES)}
+    counts = {1.0, *(each.amount for each in case.stated if not each.unit and each.amount <= MOST_TIMES)}
     for passage, places in case.passages:
         for rate, place in _quantities(places):
             match = _PER_UNIT.match(place.text, rate.end - place.start)
             (each, *_) = find_values(f"1 {match[1]}") if match and rate.unit and rate.amount > 0 else (None,)
             if each is None or each.kind != "quantity" or each.unit != value.unit or rate.unit == value.unit:
                 continue
-            for whole in (whole for whole in asked if whole.unit == rate.unit):
+            for whole in (whole for whole in case.stated if whole.unit == rate.unit):
                 for count in counts:
                     if is_result(value, whole.amount * count / rate.amount * each.amount):
                         times = f" \u00d7 {count:g}" if count > 1 else ""

@@ -56,7 +56,7 @@ def derived(response: str, question: str = "What then?") -> list[str]:
         (
             "The double is 129 euros, the bed 25 and the dog 15, so three nights come to 507 euros.",
             "",
-            "(129 euros + 25 euros + 15 euros) \u00d7 three",
+            "129 euros \u00d7 three + 25 euros \u00d7 three + 15 euros \u00d7 three",
         ),
         ("With 10 % off, the double at 129 euros is 116.10 euros.", "", "129 euros - 10 %"),
         ("Opened in 1934, it turned 90 years old in 2024.", "I was there in 2024.", "2024 - 1934"),
@@ -120,7 +120,7 @@ def test_a_term_is_added_only_where_the_sentence_has_all_of_it() -> None:
     said = derived(
         "A double is 129 euros, so with 2 beds at 25 euros each it is 179 euros.", "We are 2 people."
     )
-    assert said == ["25 euros \u00d7 2 + 129 euros"]
+    assert said == ["129 euros + 25 euros \u00d7 2"]
 
 
 def test_one_follows_from_another_and_the_passage_of_an_operand_is_told() -> None:
@@ -236,7 +236,7 @@ def test_what_a_passage_gives_with_words_that_tell_of_it(
         (
             "4.20 euros per hour, 0.32 euros per kilometre.",
             "Five hours at 4.20 euros and 60 km at 0.32 euros come to {}.",
-            "Five hours \u00d7 4.20 euros + 60 km \u00d7 0.32 euros",
+            "4.20 euros \u00d7 Five hours + 0.32 euros \u00d7 60 km",
         ),
     ],
 )
