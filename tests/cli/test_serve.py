@@ -29,6 +29,7 @@ def serve(*arguments: object):
     return CliRunner(env=environment).invoke(main, ["serve", *words])
 
 
+@pytest.mark.usefixtures("default_reader")
 def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
     with serving(Script(), models=("tall", "small")) as upstream:
         path = tmp_path / "s.yaml"
@@ -49,6 +50,7 @@ def test_a_check_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
     assert "hunter2" not in found.output
 
 
+@pytest.mark.usefixtures("default_reader")
 def test_a_check_says_what_judges_beside_a_reader(reader_folder: Path) -> None:
     found = serve("--demo", f"reader={reader_folder}", "--check")
     assert found.exit_code == 0, found.output
