@@ -17,6 +17,7 @@ from lrp4rag.claims.borrowed import Subjects
 from lrp4rag.claims.grounds import Counterpart, Grounds
 from lrp4rag.claims.lexicon import Senses, relation
 from lrp4rag.claims.signed import Word, signed_clauses
+from lrp4rag.claims.value import Value
 from lrp4rag.claims.words import stem, word_set
 
 _SENTENCES = 3
@@ -121,6 +122,21 @@ _MEASURED = word_set(
     "big cold deep expensive far fast heavy high hot large loud old quick small soon tall wide"
 )
 """Words that ask for one: "how heavy"."""
+_ANSWERS: tuple[tuple[frozenset[str], str, re.Pattern[str]], ...] = tuple(
+    (word_set(asking), unit, re.compile(rf"\b(?:{words})\b", re.IGNORECASE))
+    for asking, unit, words in (
+        ("charge cost expensive fare fee price rent", "money", "free|gratis|included|charged?|no cost"),
+        ("interest commission percentage", "%", "per ?cent"),
+        ("weight weigh heavy", "kilogram", "kg|tonnes?|pounds?|light|heavy"),
+        ("width height distance tall wide deep", "meter", "cm|mm|km|m|miles?|feet|inch(?:es)?"),
+        ("temperature hot cold warm", "kelvin", "degrees?|hot|cold|warm|cool"),
+        ("decibel loud noise", "decibel", "db|quiet|silent|loud|noisy"),
+        ("date deadline duration", "second", "hours?|days?|weeks?|months?|years?|until|before|after|when"),
+        ("telephone", "", r"\d[\d ()/-]{4,}\d|call|ring"),
+    )
+)
+"""Kinds of answers: words that ask for one, the unit of its values, and words that may stand in their
+place."""
 FEWEST_UNKNOWN, UNKNOWN = 2, 1 / 3
 """Of a question's words, how many, and what part, passages do not know at least where they do not answer."""
 
@@ -142,20 +158,21 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
     """Judge what the characters `start` to `end` of a text say to be missing that the question asks for.
 
     It is there where a sentence that is not about something else has its words, if need be with its title. It
-    is absent where no passage has one of the words that were asked for, and the text claims nothing else.
+    is absent where no passage has one of the words that were asked for, or an answer of the kind that is said
+    to be missing, such as a price, and the text claims nothing else.
     Return None where the text says of nothing that it is missing, and where the words do not tell."""
     grounds, missing = passages.grounds, _missing_in(text, start, end)
     if missing is None:
         return _unanswered(grounds, text, start, end)
     senses, bases = Senses(map(_plain, grounds.question_words)), dict.fromkeys(map(_plain, missing.words))
     asked_bases = {base for base in bases if base in senses}
-    if not asked_bases or not grounds.clauses:
+    if not grounds.clauses:
         return None
     unknown = _unknown(grounds, bases)
-    if unknown & asked_bases - _KINDS:
+    if unknown & asked_bases - _KINDS or _have_no_answer(passages, unknown):
         rest = text[start : missing.start], text[missing.end : end]
         return None if any(map(_claims, rest)) else Refusal(start, end, "absent")
-    if unknown or all(map(str.isdigit, bases)) or _HEDGED.search(text, start, end):
+    if not asked_bases or unknown or all(map(str.isdigit, bases)) or _HEDGED.search(text, start, end):
         return None
     subjects = Subjects(passages.question, passages.index)
     for place, score in grounds.aligned(missing.words).sentences(_SENTENCES):
@@ -188,6 +205,22 @@ def _unknown(grounds: Grounds, bases: Iterable[str]) -> set[str]:
     """Return the base forms that no passage has, nor a word of their sense."""
     heads = {_head(word.base) for clause in grounds.clauses for word in clause.content}
     return {base for base in bases if _head(base) not in heads and not _of_same_sense(grounds, base)}
+
+
+def _have_no_answer(passages: Passages, bases: Iterable[str]) -> bool:
+    """Say whether some words ask for kinds of answers of which the passages have none."""
+    kinds = [kind for kind in _ANSWERS if not kind[0].isdisjoint(bases)]
+    return bool(kinds) and not any(
+        words.search(place.text) or any(_is_measured_in(value, unit) for value in place.values)
+        for place in passages.index.places
+        for _, unit, words in kinds
+    )
+
+
+def _is_measured_in(value: Value, unit: str) -> bool:
+    if value.kind in ("date", "time", "period"):
+        return unit == "second"
+    return value.kind == "quantity" and (value.unit == unit or (unit == "money" and value.unit.isupper()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,14 @@ def test_a_passage_has_it(question: str, passages: list[str], answer: str) -> No
             ["Open Monday to Friday 9-18, Saturday 9-13."],
             "Sunday is not mentioned in the documents.",
         ),
+        # Nothing has a price, a weight, a date.
+        (
+            "What did the light boxes cost?",
+            ["The light boxes gave 10,000 lux for 30 minutes."],
+            "The passages don't give a price for the light boxes.",
+        ),
+        ("Is the saw safe?", ["The saw is made of steel."], "The passages don't tell how heavy the saw is."),
+        ("Do I pay for skis?", [CLINIC], "What the clinic costs isn't mentioned."),
         ("Can I borrow skis?", [CLINIC], "I'm afraid I can\u2019t tell you that."),
         ("Can I borrow skis?", [CLINIC], "I could not find that anywhere in the information on the clinic."),
         ("Can I borrow skis?", [CLINIC], "That isn't stated in the passages, so please ask the clinic."),
@@ -170,6 +178,9 @@ def test_no_passage_knows_it(question: str, passages: list[str], answer: str) ->
         ("Do I get a refund?", ["No refund is given after 14 days."], "No refund is given after 14 days."),
         ("Is breakfast included?", ["Breakfast is not included."], "Breakfast is not included."),
         ("May I pay in cash?", ["Cash is not accepted."], "Nothing has to be paid in cash."),
+        # Passages have a price, or say that there is none.
+        ("What do the beds cost?", ["A bed is £40."], "The text doesn't give a price for the beds."),
+        ("What do the beds cost?", ["All beds are free."], "The text doesn't give a price for the beds."),
         # A number or a heading alone.
         ("What applies in 2025?", ["The return is due on 31 July 2025."], "It is not stated for 2025."),
         ("What is the cost of living?", ["Cost of living."], "The text does not mention the cost of living."),
