@@ -13,6 +13,7 @@ from itertools import pairwise, product, zip_longest
 from lrp4rag.claims.clauses import Span
 from lrp4rag.claims.index import Index
 from lrp4rag.claims.places import COMPARED, Place, stems_of
+from lrp4rag.claims.subjects import beginnings
 from lrp4rag.claims.value import Value, agree
 from lrp4rag.claims.verbs import finite_verbs
 from lrp4rag.claims.words import content_words
@@ -49,8 +50,14 @@ _TOPIC = re.compile(r"[,:;(]| [\u2013\u2014-]")
 _JOINT = re.compile(r"[,;:] (?:and |or )?| (?:and|or|while|but) ")
 """What stands between the items of a list."""
 _DATELINE = re.compile(r"\A(?:[A-Z][\w.-]*[, ]+){0,3}\d{1,2} [A-Z][a-z]{2,8}(?: \d{4})?(?:[.:,]\s*|\Z)")
+_QUESTION = re.compile(r"(?:How|What|When|Where|Why|Who|Which)\b")
+"""How a heading begins that tells of a thing, and is not its name: "How the Hallam Fund decides"."""
 _ENTRY = re.compile(r"(?:The|An?) ((?:[a-z][\w-]* ){0,2}[a-z][\w-]*) ?\(")
 """How an encyclopaedia begins: "The ridge newt (Tritalus montanus) lives …"."""
+_DECLINED = re.compile(
+    r"\b(?:not|rather than|instead of|unlike)(?: (?:for|the|an?))*(?: (?:[A-Z]|\w*\d)[\w&-]*)+"
+)
+"""What a question names as what it does not ask about: "not Roamer Gold"."""
 _OTHER = re.compile(
     r"\b(?:an?other|others?|instead|unlike|(?:by|in) contrast|whereas|formerly|previously|alternatively)\b",
     re.IGNORECASE,
@@ -85,6 +92,7 @@ class Subjects:
     """The subjects of a question's passages, by their titles, and the passage that was asked about."""
 
     def __init__(self, question: str, index: Index) -> None:
+        question = _DECLINED.sub("", question)
         self._index, self._question = index, _words(question)
         self._names = stems_of(" ".join(_NAME.findall(question, 1)))
         self._parallel: dict[int, bool] = {}
@@ -111,17 +119,19 @@ class Subjects:
 
     @cached_property
     def asked_passage(self) -> int:
-        """The passage whose title, or else whose text, has most of the question's words, by rarity."""
+        """The passage whose title, or else whose text, has most of the question's words, by rarity. A title
+        has a word of the same beginning, too: "Adoption leave" of "I'm adopting"."""
         places = self._index.places
         texts = [frozenset[str]().union(*(places[k].stems for k in numbers)) for numbers in self._places]
-        titles = [stems for _, stems in self._titles]
+        titles = [beginnings(stems) for _, stems in self._titles]
+        question, names = beginnings(self._question), beginnings(self._names)
 
         def score(words: frozenset[str], among: list[frozenset[str]]) -> float:
             return sum(math.log((len(among) + 1) / sum(word in each for each in among)) for word in words)
 
         scores = [
-            2 * score(self._question & title, titles)
-            + score(self._names & title, titles)
+            2 * score(question & title, titles)
+            + score(names & title, titles)
             + 0.5 * score(self._question & text, texts)
             for title, text in zip(titles, texts, strict=True)
         ]
@@ -213,7 +223,12 @@ class Subjects:
             names = names & self._called[passage] or names
         names -= self._named_there
         said_of_both = asked_names & (place.stems | _numbers(place.text)) or _EACH.search(place.text)
-        return bool(names) and not (names & answer_stems or said_of_both)
+        return bool(names) and not (names & answer_stems or said_of_both or self._is_of_all(passage))
+
+    def _is_of_all(self, passage: int) -> bool:
+        """Say whether a passage begins with words by which it speaks of all: "Safeguards, all sections"."""
+        first = self._index.places[self._places[passage][0]].text
+        return len(first.split()) <= TITLE_WORDS and _EACH.search(first) is not None
 
     def _are_parallel(self, passage: int) -> bool:
         """Say whether a passage says the same of its subject as the passage that was asked about says of its
@@ -271,7 +286,8 @@ def _title(places: Sequence[Place]) -> tuple[str, frozenset[str]]:
     if not is_heading and len(head.split()) > TITLE_WORDS:
         return "", stems_of(" ".join([*text.split()[:FIRST_WORDS], *_NAME.findall(text)]))
     is_sentence = not is_heading and any(finite_verbs(re.findall(r"[\w'\u2019-]+", head.lower())))
-    return "" if is_sentence else head.rstrip(".: "), _words(head)
+    is_name = not is_sentence and _QUESTION.match(head) is None
+    return head.rstrip(".: ") if is_name else "", _words(head)
 
 
 def _clauses(sentence: Place) -> Iterator[_Clause]:

@@ -185,6 +185,55 @@ def test_says_whose_words_they_are(
             ],
             "Bags of any size are kept at the desk below.",
         ),
+        (  # the question names the other one as what it is not about
+            "I've got the free one, not Roamer Gold.",
+            [
+                "ROAMER (no annual fee) Cash abroad: two withdrawals per calendar month free, up to "
+                "€200 in total; "
+                "above that 1.75%, at least €1.50. Daily cash limit €350.",
+                "ROAMER GOLD (€5.90 a month) Cash abroad: free up to €800 per calendar month, any number of "
+                "withdrawals; above that 1%.",
+            ],
+            "You can draw €350 a day at most.",
+        ),
+        (  # a title names it by a word of the same beginning
+            "I'm adopting in March and have worked here for 10 months. How many weeks paid leave "
+            "would I get, at "
+            "what pay, and by when must I tell HR?",
+            [
+                "Orrin Foods handbook, 7.2 Adoption leave. Employees with at least 26 weeks' service "
+                "on the day of "
+                "placement get 18 weeks at full pay, then 21 weeks at 40% of pay.",
+                "Orrin Foods handbook, 7.6 During your leave. You may work up to ten "
+                "keeping-in-touch days, by "
+                "agreement, paid at your normal daily rate.",
+            ],
+            "With at least 26 weeks' service on the day of placement you get 18 weeks at full pay, "
+            "then 21 weeks "
+            "at 40% of pay.",
+        ),
+        (  # a passage is about all
+            "I have a pension in the Final Salary section. Can I move it?",
+            [
+                "PENSION SCHEME, FINAL SALARY SECTION: TRANSFERS OUT. The quotation is guaranteed for three "
+                "months from its date.",
+                "Transfer safeguards, all sections. Payment is made within six months of the quotation date. "
+                "Once paid, a transfer can't be reversed.",
+            ],
+            "Once paid, a transfer can't be reversed.",
+        ),
+        (  # a heading that is no name
+            "Can I, as a student of nursing, apply to the Hallam Fund?",
+            [
+                "HALLAM FUND for students of medicine. Students of nursing, under 30 on 1 October of "
+                "the year in "
+                "which they apply, may apply by 15 May.",
+                "How the Hallam Fund decides. The board meets in the first week of July, and you "
+                "hear from us by "
+                "20 July. It is renewed for a second year.",
+            ],
+            "You may expect an answer by 20 July.",
+        ),
         ("What does Hearth Fixed 24 cost?", [FIXED], "There is no minimum term."),
         ("What does Hearth Fixed 24 cost?", [FIXED, ""], "There is no minimum term."),
         ("", [FIXED, FLEX], "There is no minimum term, so you can leave at any time."),
