@@ -27,8 +27,8 @@ _ALONE = (
     r"|certainly|as (?:long|often|much|many) as (?:you|they|he|she|one) (?:like|want|wish|please)s?"
 )
 _WIDE = (
-    r"regardless|irrespective|no matter|whatever|whichever|whenever|wherever|whether or not"
-    r"|with or without"
+    r"regardless|irrespective|no matter|(?:whatever|whichever)(?!['\u2019]s\b| (?:is|are|was|were)\b)"
+    r"|whenever|wherever|whether or not|with or without"
     r"|however (?:long|many|much|often|old|far|late|early|big|large|small|short)|right up (?:to|until)"
     r"|even (?:if|when|without|after|on|in|for|where)|for (?:anyone|everyone|all|everybody|anybody)"
 )

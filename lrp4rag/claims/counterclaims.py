@@ -65,6 +65,11 @@ _DENIALS: tuple[tuple[str, str], ...] = (
 )
 """Denials, and what takes their place where nothing is denied; the first that fits."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|[,;]")
+_SUPPOSED = re.compile(
+    r"\b(?:if|unless|when|whenever|until|(?:as|so) long as|provided|providing|in case)\b[^,;:.]*\Z",
+    re.IGNORECASE,
+)
+"""Before a word of a condition, which denies nothing: "as long as the level isn't 4"."""
 _NOT = re.compile(r"\b(?:not|no|never|cannot|without|nobody|none)\b|n['\u2019]t\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r"(?:\b(?:not|never)|n['\u2019]t)(?: be)? (?:exceed\w*|surpass\w*|over|above|under|below|beyond|more|less"
@@ -134,9 +139,9 @@ def _values(passages: Passages, place: Place, sentence: Compared) -> Iterator[Co
 
 def _rival(place: Place, value: Comparison, passages: Passages) -> Counterpart | None:
     """Return what contradicts a value of a sentence, if something does, that the sentence does not have too:
-    unless the question has the value, a passage nearly has it there, or it is part of a longer number, such
-    as the seconds of a time in a race."""
-    if value.status != "contradicted" or value.rival is None or value.passage is None:
+    unless the question has the value, a passage nearly has it there, it is part of a longer number, such as
+    the seconds of a time in a race, or a name, in whose place others stand more often."""
+    if value.kind == "name" or value.status != "contradicted" or value.rival is None or value.passage is None:
         return None
     fit = value.fit(value.passage, *value.rival)
     if fit is None or fit < FITS or value.features["near fit"] > FITS or value.features["asked"]:
@@ -178,7 +183,8 @@ def _denials(text: str, passages: Sequence[str], sentence: Compared) -> dict[str
         turned = _turned(text, passages, sentence, denial)
         if turned is not None and turned[0] != wording:
             words, by_sign = turned
-            is_said = by_sign and _is_said(wording, words, passages)
+            is_supposed = _SUPPOSED.search(text[sentence.start : denial.start])
+            is_said = by_sign and not is_supposed and _is_said(wording, words, passages)
             claims.setdefault(words, CounterClaim(words, denial, is_said))
     return claims
 

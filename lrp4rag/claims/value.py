@@ -235,8 +235,10 @@ def _same_time(key: Key, other_key: Key) -> bool:
 
 
 def _same_name(first: Key, second: Key) -> bool:
-    """Say whether a name has all the words of the other, or is its initials."""
+    """Say whether a name has all the words of the other, or is its initials, or its plural ("PINs")."""
     if set(first) <= set(second) or set(second) <= set(first):
         return True
+    if {str(word).removesuffix("s") for word in first} == {str(word).removesuffix("s") for word in second}:
+        return len(first) == len(second) == 1
     fewer, more = sorted((first, second), key=len)
     return len(fewer) == 1 and str(fewer[0]) == "".join(str(word)[:1] for word in more)

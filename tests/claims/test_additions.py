@@ -58,6 +58,7 @@ def test_a_phrase_and_the_sentence_without_it(answer: str, phrase: str, rest: st
         "Withdrawals are always free.",  # nothing limits them there
         "Employees get 16 weeks of leave on full pay.",
         "Always.",
+        "Bottles may be opened in the hall, whatever's left.",
         "Tickets can not always be changed free.",
         "Bottles (always open) may be opened in the hall.",
         "Whenever you like, the king comes.",  # no passage is like the rest

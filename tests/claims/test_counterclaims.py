@@ -104,6 +104,10 @@ def test_there_are_few_of_them() -> None:
 
 
 ALLOWED, NOT_ALLOWED = "Dogs are allowed in the cabin.", "Dogs are not allowed in the cabin."
+ALDER = (
+    "Campfires are allowed in the stone rings only, from 5 p.m. to 10 p.m., and not when the fire danger "
+    "level is 4 or 5."
+)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,12 @@ ALLOWED, NOT_ALLOWED = "Dogs are allowed in the cabin.", "Dogs are not allowed i
         (ALLOWED, [NOT_ALLOWED, ALLOWED], False),  # the passages disagree
         (ALLOWED, ["Dogs are not allowed in the saloon."], False),
         ("Dogs are allowed.", ["Dogs are not allowed."], False),  # so few words may be of another subject
+        (
+            "Campfires may be lit in the stone rings from 5 p.m. to 10 p.m. when the fire danger level is "
+            "not 4 or 5.",
+            [ALDER],
+            False,
+        ),
     ],
 )
 def test_what_a_clause_of_the_passages_says_is_known(claim: str, passages: list[str], said: bool) -> None:
@@ -176,6 +186,10 @@ MISSION = [
     "Launched from Kourel on 9 April 2021 on a Stratos 5 rocket, the Halcyon-2 orbiter reached Venus on 22 "
     "November 2021. It carries six instruments. The mission was planned for three years."
 ]
+LOAN = [
+    "Agreement between the Museum of Torvik (Lender) and the Hall of Arts Brenmark (Borrower). The painting "
+    "is insured for 340,000 thalers by the Borrower with an insurer approved by the Lender."
+]
 
 
 @pytest.mark.parametrize(
@@ -197,6 +211,7 @@ MISSION = [
         ),  # "noon"
         ("", RACE, "Lidet Worana won the Porthaven Marathon, and missed the course record of 2:24:07."),
         ("", MISSION, "The orbiter got to Venus in late November 2021."),
+        ("", LOAN, "The painting is insured for 340,000 thalers with a company that Torvik has approved."),
     ],
 )
 def test_a_value_that_may_be_right_has_no_counter_claim(

@@ -51,6 +51,7 @@ def only(text: str, kind: str) -> Value:
         ("time", "at noon", "at 12:00"),
         ("period", "once per month", "a monthly fee"),
         ("name", "asked Harmsen", "asked Piet Harmsen"),
+        ("name", "all PINs", "a PIN"),
         ("name", "in the EU", "in the European Union"),
         ("polarity", "You must not smoke", "You mustn't smoke"),
         ("polarity", "It isn't so", "It is not so"),
