@@ -138,16 +138,20 @@ class Score(NamedTuple):
 def score(fact: Fact, verdict: Verdict) -> Score:
     """Score a fact by a verdict, whose spans and sentences are in the order of the response.
 
-    A fact is ungrounded where a suspect span has a word or a value of it, with that span's probability; or
-    where its sentence is suspect and no span tells where, with the sentence's. A verdict that abstained, or
-    that has evidence only, judges nothing.
+    A fact is ungrounded where a suspect span has a word or a value of it, with that span's probability; under
+    the threshold, with that of its suspect sentence, by which alone a lost "not" is found. So it is where its
+    sentence is suspect and no span tells where, with the sentence's. A verdict that abstained, or that has
+    evidence only, judges nothing.
     """
     if verdict.abstained or (verdict.probability is None and not verdict.spans):
         return Score(None, grounded=None)
+    sentence = sentence_of(fact.start, fact.end, verdict)
+    whole = None if sentence is None or not sentence.suspect else sentence.probability
     if spans := suspect_spans(fact, verdict):
         probabilities = [span.probability for span in spans if span.probability is not None]
-        return Score(max(probabilities, default=None), grounded=False)
-    sentence = sentence_of(fact.start, fact.end, verdict)
+        highest = max(probabilities, default=None)
+        by_sentence = whole is not None and highest is not None and highest < (verdict.threshold or 0.0)
+        return Score(whole if by_sentence else highest, grounded=False)
     located = sentence is not None and any(_spans(verdict, (sentence.start, sentence.end)))
     probability = None if sentence is None or located else sentence.probability
     return Score(probability, grounded=sentence is None or located or not sentence.suspect)

@@ -57,6 +57,12 @@ def look(
     return Facts()(CheckInput("How long is parental leave?", tuple(map(Source, passages)), answer, verdict))
 
 
+def test_what_the_sentence_alone_tells_has_its_probability() -> None:
+    span = span_of("18 weeks", instead="16 weeks", probability=0.03)
+    (wrong,) = (one for one in look(verdict_of(ANSWER, span, suspect=(0,))) if one.kind == "ungrounded")
+    assert wrong.details["probability"] == WRONG[1]
+
+
 def test_five_of_seven_facts_about_parental_leave_are_grounded() -> None:
     spans = (
         span_of("18 weeks", instead="16 weeks"),
