@@ -54,6 +54,8 @@ _QUESTION = re.compile(r"(?:How|What|When|Where|Why|Who|Which)\b")
 """How a heading begins that tells of a thing, and is not its name: "How the Hallam Fund decides"."""
 _ENTRY = re.compile(r"(?:The|An?) ((?:[a-z][\w-]* ){0,2}[a-z][\w-]*) ?\(")
 """How an encyclopaedia begins: "The ridge newt (Tritalus montanus) lives …"."""
+_ONE_OF = re.compile(r"\b([A-Z]\w*[a-z])[ -]?(\d+)\b")
+"""One of several things of a name: "Corsair-2"."""
 _DECLINED = re.compile(
     r"\b(?:not|rather than|instead of|unlike)(?: (?:for|the|an?))*(?: (?:[A-Z]|\w*\d)[\w&-]*)+"
 )
@@ -94,6 +96,7 @@ class Subjects:
     def __init__(self, question: str, index: Index) -> None:
         question = _DECLINED.sub("", question)
         self._index, self._question = index, _words(question)
+        self._numbered = set(_ONE_OF.findall(question))
         self._names = stems_of(" ".join(_NAME.findall(question, 1)))
         self._parallel: dict[int, bool] = {}
         self._places: list[list[int]] = [[] for _ in index.texts]
@@ -135,7 +138,14 @@ class Subjects:
             + 0.5 * score(self._question & text, texts)
             for title, text in zip(titles, texts, strict=True)
         ]
-        return max(range(len(scores)), key=lambda k: (scores[k], -len(titles[k]), -k))
+        numbered = [set(_ONE_OF.findall(text)) for text in self._index.texts]
+
+        def is_of_number(k: int) -> bool:
+            """Say whether a passage has what the question names with its number, or nothing of that name."""
+            names = {name for name, _ in self._numbered}
+            return bool(self._numbered & numbered[k]) or not any(name in names for name, _ in numbered[k])
+
+        return max(range(len(scores)), key=lambda k: (is_of_number(k), scores[k], -len(titles[k]), -k))
 
     def borrowed(self, answer: str, sentences: Iterable[Span]) -> Iterator[Borrowed | None]:
         """Yield for each sentence of an answer, in their order, what it borrows."""
@@ -217,9 +227,12 @@ class Subjects:
         is_variant = asked_stems < stems and len(names) == 1 and bool(asked_stems & answer_stems)
         if not asked_names and not is_variant:
             return False
+        asked_called = asked_names & self._called[self.asked_passage]
+        if asked_title and title and asked_called and not names & self._called[passage]:
+            return False  # of no other thing: "Brackwater Congress: timetable" beside "…: Open section"
         names = frozenset(word for word in names if not word.isdigit()) or names
         if asked_title and title:
-            asked_names = asked_names & self._called[self.asked_passage] or asked_names
+            asked_names = asked_called or asked_names
             names = names & self._called[passage] or names
         names -= self._named_there
         said_of_both = asked_names & (place.stems | _numbers(place.text)) or _EACH.search(place.text)

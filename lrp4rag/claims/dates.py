@@ -124,8 +124,20 @@ def find_times(text: str) -> Iterator[Value]:
     """Find times of the day, as minutes after midnight; 12 follows if the text leaves the half of the day
     open."""
     for match in _TIME.finditer(text):
-        yield Value("time", *match.span(), match[0], key=_minutes(match))
+        yield Value("time", *match.span(), match[0], key=_from(match, text) or _minutes(match))
     yield from _dotted_times(text)
+
+
+def _from(match: re.Match[str], text: str) -> tuple[int, ...] | None:
+    """Return the minutes of a time whose half of the day only the other end of its range tells: "6:00 to 6:50
+    pm"; None for others."""
+    range_ = _RANGE.match(text, match.end()) if match["hour2"] else None
+    until = _TIME.match(text, range_.end()) if range_ else None
+    if until is None or not (until["half"] or until["half2"]):
+        return None
+    (start, *_), (end, *_) = _minutes(match), _minutes(until)
+    later = start + 720
+    return (later,) if start < 720 and later < end else None
 
 
 def _dotted_times(text: str) -> Iterator[Value]:

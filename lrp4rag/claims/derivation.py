@@ -72,8 +72,9 @@ _TOTAL = (
     r"|makes?|comes? to|plus|namely"
 )
 _APART = (
-    r"left|leaves|remain\w*|another|still|more|less|fewer|difference|sav(?:e|es|ing)|minus|cheaper|dearer|longer"
-    r"|shorter|older|younger|heavier|lighter|taller|higher|lower|later|earlier|years? (?:old|ago)|aged"
+    r"left|leaves|to spare|remain\w*|another|still|more|less|fewer|difference|sav(?:e|es|ing)|minus|cheaper"
+    r"|dearer|longer|shorter|older|younger|heavier|lighter|taller|higher|lower|later|earlier"
+    r"|years? (?:old|ago)|aged"
 )
 
 

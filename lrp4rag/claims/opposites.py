@@ -110,6 +110,8 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = 40
+OBJECT = 3
+"""Words behind "including" that tell what it is that is included."""
 
 
 def opposites(index: Index, sentence: Place) -> Iterator[Counterpart]:
@@ -125,10 +127,20 @@ def opposites(index: Index, sentence: Place) -> Iterator[Counterpart]:
             counter = _nearest(index, name, sign, words) if len(words) >= FEWEST else None
             if counter is not None:
                 weight, place, (first, last) = counter
+                if not _have_same_object(sentence.text[start : clause.end], place.text[first:]):
+                    continue
                 here, there = sentence.start, place.start
                 yield Counterpart(
                     here + start, here + end, place.passage, there + first, there + last, weight
                 )
+
+
+def _have_same_object(here: str, there: str) -> bool:
+    """Say whether two texts, one of which may begin with "including", name the same thing behind that."""
+    if not here.lower().startswith("including") and not there.lower().startswith("including"):
+        return True
+    objects = (content_words(" ".join(text.split()[1 : OBJECT + 1])) for text in (here, there))
+    return not frozenset.isdisjoint(*objects)
 
 
 def _nearest(

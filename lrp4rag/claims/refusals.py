@@ -137,6 +137,9 @@ _ANSWERS: tuple[tuple[frozenset[str], str, re.Pattern[str]], ...] = tuple(
 )
 """Kinds of answers: words that ask for one, the unit of its values, and words that may stand in their
 place."""
+_HOW_MUCH = re.compile(r"\bhow (?:much|many|long|old|big|large|heavy|far|often)\b", re.IGNORECASE)
+"""What a sentence without a value does not answer."""
+_COUNTED = ("quantity", "date", "time", "period")
 FEWEST_UNKNOWN, UNKNOWN = 2, 1 / 3
 """Of a question's words, how many, and what part, passages do not know at least where they do not answer."""
 
@@ -174,7 +177,7 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
         return None if any(map(_claims, rest)) else Refusal(start, end, "absent")
     if not asked_bases or unknown or all(map(str.isdigit, bases)) or _HEDGED.search(text, start, end):
         return None
-    subjects = Subjects(passages.question, passages.index)
+    subjects, how_much = Subjects(passages.question, passages.index), _HOW_MUCH.search(text, start, end)
     for place, score in grounds.aligned(missing.words).sentences(_SENTENCES):
         title = next(entry for entry in passages.index.places if entry.passage == place.passage)
         content = {word.base for entry in (title, place) for word in entry.content}
@@ -182,6 +185,7 @@ def refusal_in(passages: Passages, text: str, start: int, end: int) -> Refusal |
         if (
             all(_head(base) in stems or content & grounds.related(base).keys() for base in bases)
             and len(place.content) > len(bases)  # more than a heading
+            and (not how_much or any(value.kind in _COUNTED for value in place.values))
             and absence_in(place.text, 0, len(place.text)) is None
             and not subjects.is_of_another(place, text[start:end])
         ):

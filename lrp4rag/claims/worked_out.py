@@ -71,6 +71,7 @@ _UNTIL = re.compile(r"\s*[-\u2010-\u2015]")
 _COUPLE = telling(TWO)
 FEWEST_DIGITS = 3
 """Significant digits of a product that is not one by chance."""
+_TOGETHER = telling("together|in all|altogether|in total|all told|combined|total(?:l?ing|s)?")
 _LESS_BESIDE = telling("off|discount|rebate|minus|deduct\\w*|excess|lower|reduc\\w+|cheaper|less")
 _MORE_BESIDE = telling(
     "plus|supplement|surcharge|extra|additional|on top|further|more|higher|add(?:s|ed)?|another"
@@ -86,6 +87,7 @@ _APART = re.compile(
 )
 _BY = re.compile(r"\b(?:by|gain|difference|gap|lead|margin)(?: \w+)? \Z", re.IGNORECASE)
 """Words behind a difference, and before it."""
+_LEFT = telling("left|to spare|to go|remain\\w*")
 _OF = re.compile(r"\bof (?:the |your |its |all )?", re.IGNORECASE)
 _SHARE = re.compile(r"\b(?:half|halve[sd]?|third|quarters?)\b", re.IGNORECASE)
 _PER = re.compile(r"\b(?:per|every|each) \Z", re.IGNORECASE)
@@ -164,10 +166,12 @@ def worked_out(case: Case) -> Worked:
         yield from _portions(case)
     elif value.kind == "quantity" and value.unit != "%":
         yield from _by_rate(case)
+        yield from _left(case)
     if value.kind == "quantity" and is_long:
         if value.unit not in ("", "second", "%") and COMPARED.search(case.statement):
             yield from _compared_with_named(value, case.operands, case.statement, case.index)
         yield from _adjusted(case)
+        yield from _together(case)
         yield from _apart(case)
         yield from _rest(case)
 
@@ -220,6 +224,18 @@ def _beside(value: Value, place: Place) -> str:
     return f"{before} {_BORDER.split(place.text[end : end + _BESIDE])[0]}"
 
 
+def _together(case: Case) -> Worked:
+    """Yield sums of two values that a passage has side by side, where the response says that it is one: "20
+    minutes at 240 °C, then 35 at 200 °C", "55 minutes in all"."""
+    value = case.value
+    for passage, places in case.passages if _TOGETHER.search(case.statement) else ():
+        for number, place in enumerate(places):
+            near = [each for each, _ in _quantities(places[number : number + 2]) if comparable(each, value)]
+            for first, second in itertools.combinations(near, 2) if case.words & place.words else ():
+                if is_result(value, first.amount + second.amount):
+                    yield f"{first.text} + {second.text}", passage
+
+
 def _apart(case: Case) -> Worked:
     """Yield differences between two values that a passage has side by side, where the response compares."""
     value, at = case.value, case.statement.find(case.value.text)
@@ -249,6 +265,16 @@ def _rest(case: Case) -> Worked:
                 for part in near:
                     if is_result(value, whole.amount - part.amount):
                         yield difference(whole, part), passage
+
+
+def _left(case: Case) -> Worked:
+    """Yield what is left to the asker of what a passage gives: 20 of 60 days, where 40 have passed."""
+    value = case.value
+    for passage, places in case.passages if _LEFT.search(case.statement) else ():
+        for whole, place in _quantities(places):
+            for part in case.asked if comparable(whole, value) and case.told & place.words else ():
+                if comparable(part, value) and is_result(value, whole.amount - part.amount):
+                    yield f"{whole.text} - {part.text}", passage
 
 
 def _portions(case: Case) -> Worked:

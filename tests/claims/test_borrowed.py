@@ -19,6 +19,40 @@ DRIVERS = (
     "Leave must begin within nine months of the birth or adoption."
 )
 
+CORSAIR_2 = (
+    "Lake-watcher sends first data\n"
+    "TILBRECHT, 14 May - The research satellite Corsair-2, launched on 2 April on a Marlin "
+    "rocket, has sent its first measurements. Its radar altimeter measures the height of lakes "
+    "and rivers to within 4 cm, along strips 90 km wide, and it passes over each spot every 11 "
+    "days. The satellite is meant to work for five years."
+)
+CORSAIR_1 = (
+    "Looking back: Corsair-1\n"
+    "The forerunner, Corsair-1, was launched in 2016 on a Heron rocket and measured the thickness "
+    "of sea ice by laser, to within 9 cm. Its strips were only 15 km wide, and it came back to "
+    "the same spot every 27 days. For the first year, its data were open to partner institutes "
+    "only. It was to have worked for four years but lasted seven, until one of its gyroscopes "
+    "failed. It burnt up over the southern ocean last autumn."
+)
+OPEN = (
+    "Brackwater Congress: Open section\n"
+    "Seven rounds, Swiss system, 90 minutes for the game plus 30 seconds a move. Anyone arriving "
+    "more than 30 minutes after the start loses by default. Each player may take one half-point "
+    "bye, in any of rounds 1 to 5, if the arbiter, Lena Hurst, is asked before the end of the "
+    "previous round. A bye in round 6 or 7 scores nothing. Draws may not be offered before move "
+    "25. Phones are switched off and handed in at the desk; they may not be kept at the board."
+)
+TIMETABLE = (
+    "Brackwater Congress: timetable and prizes\n"
+    "- Friday: round 1 at 18:30\n"
+    "- Saturday: round 2 at 10:00, round 3 at 15:00\n"
+    "- Sunday: round 4 at 10:00, round 5 at 15:00\n"
+    "- Monday: round 6 at 09:30, round 7 at 14:00 (Open only)\n"
+    "The Minor is played on Friday, Saturday and Sunday only. Prize-giving for the Minor is on "
+    "Sunday at 18:30 and for the Open on Monday at 18:45. First prize is £600 in the Open and "
+    "£200 in the Minor; ties are shared."
+)
+
 YEAR_7 = "Year 7. Applications close on 31 October. Places are few."
 
 
@@ -233,6 +267,20 @@ def test_says_whose_words_they_are(
                 "20 July. It is renewed for a second year.",
             ],
             "You may expect an answer by 20 July.",
+        ),
+        (  # the forerunner has the name in its title
+            "What exactly does Corsair-2 measure, how often does it come over, and when can anyone use "
+            "the data?",
+            [CORSAIR_2, CORSAIR_1],
+            "Corsair-2 measures the height of lakes and rivers with a radar altimeter to within 4 cm, along "
+            "strips 90 km wide, and passes over each spot every 11 days.",
+        ),
+        (  # a timetable is of no other thing
+            "I'm entered for the Open at Brackwater. How late can I be before I lose the game, and can I "
+            "take a half-point bye in round 5?",
+            [OPEN, TIMETABLE],
+            "You may take one half-point bye in any of rounds 1 to 5, so round 5 is possible if you ask the "
+            "arbiter, Lena Hurst, before the end of round 4.",
         ),
         ("What does Hearth Fixed 24 cost?", [FIXED], "There is no minimum term."),
         ("What does Hearth Fixed 24 cost?", [FIXED, ""], "There is no minimum term."),

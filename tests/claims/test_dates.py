@@ -87,6 +87,20 @@ def test_both_ends_of_opening_hours_are_times() -> None:
     assert [one.key for one in find_times("Tuesday to Sunday 9.30 to 17.30")] == [(570, 12), (1050,)]
 
 
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("6:00 to 6:50 pm", [1080, 1130]),
+        ("9:30 to 10:15 am", [570, 615]),
+        ("11:30 to 1:15 pm", [690, 795]),
+        ("10:00\u201312:30 pm", [600, 750]),
+        ("15:00 to 17:00", [900, 1020]),
+    ],
+)
+def test_the_end_of_a_range_tells_the_half_of_the_day(text: str, minutes: list[int]) -> None:
+    assert [one.key[0] for one in find_times(text)] == minutes
+
+
 @pytest.mark.parametrize(("text", "minutes"), [("by 9 o'clock", 540), ("at quarter to nine", 525)])
 def test_a_clock_does_not_tell_the_half_of_the_day(text: str, minutes: int) -> None:
     (found,) = find_times(text)

@@ -315,6 +315,8 @@ PACKS = "Pack of 3: €18.90. Pack of 6: €30.00. The kettle costs €45."
 SEATS = "£80 per adult and £60 per child."
 LATER = "It burned in March 1911 and was closed half a year later; less than two years later it was sold."
 SEASON = "The arches were destroyed in 1911. The following year they were rebuilt."
+RYE = "Bake the rye for 20 minutes at 240 °C, then for 35 minutes at 200 °C. It keeps for 7 days."
+BIN = "Deleted files stay in the Bin for 60 days. A request takes 14 days."
 CLUB = "Members may resign at the end of the calendar year. Notice must reach the secretary in writing."
 
 
@@ -358,12 +360,19 @@ CLUB = "Members may resign at the end of the calendar year. Notice must reach th
         ((CLUB,), "You leave as of 30 November, in writing to the secretary.", []),
         ((CLUB,), "You leave as of 31 December 2019, in writing to the secretary.", []),
         ((CLUB,), "The sale ends on 31 December.", []),
+        ((RYE,), "The rye bakes for 55 minutes in all.", ["20 minutes + 35 minutes"]),
+        ((RYE,), "The rye bakes for 55 minutes.", []),
+        ((RYE,), "The rye bakes for 65 minutes in all.", []),
+        ((BIN,), "The files are there, with 20 days to spare.", ["60 days - 40 days"]),
+        ((BIN,), "The files are there, with 25 days to spare.", []),
+        ((BIN,), "The files were there for 20 days.", []),
     ],
 )
 def test_what_passages_have_and_the_response_does_not_say(
     passages: tuple[str, ...], response: str, words: list[str]
 ) -> None:
-    found = derivations(response, (0, len(response)), "What then?", Index(passages))
+    question = "I deleted them 40 days ago. What then?"
+    found = derivations(response, (0, len(response)), question, Index(passages))
     assert [one.words for one in found] == words
 
 

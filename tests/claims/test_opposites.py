@@ -11,6 +11,7 @@ PASSAGES = (
     "Merrivane refused payment for the last two years of the work. Original packaging is not required.",
     "Loans renew automatically up to four times. Revenue of the group rose to 412 million.",
     "Guide dogs need neither permission nor a deposit. Dogs are allowed on the terrace.",
+    "NT 412 leaves Lindemar daily except Saturday at 21:40 and reaches Osk at 07:15.",
 )
 
 
@@ -36,6 +37,7 @@ def pairs(answer: str, passages: tuple[str, ...] = PASSAGES) -> list[tuple[str, 
         ("Loans never renew by themselves, so ask.", "never", "automatically"),
         ("Revenue of the group shrank.", "shrank", "rose"),
         ("Dogs are banned from the terrace.", "banned", "allowed"),
+        ("NT 412 leaves Lindemar daily including Saturday.", "including", "except"),
     ],
 )
 def test_opposite_phrases_of_the_same_thing(answer: str, own: str, other: str) -> None:
@@ -52,6 +54,7 @@ def test_opposite_phrases_of_the_same_thing(answer: str, own: str, other: str) -
         "Dogs are not banned from the terrace.",
         "Lockers cost extra.",  # nothing is said of them
         "It shrank.",
+        "It is valid on all trains including NT 412 from Lindemar to Osk.",  # another thing is left out
     ],
 )
 def test_the_same_and_other_things_are_none(answer: str) -> None:

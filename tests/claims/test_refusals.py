@@ -181,6 +181,11 @@ def test_no_passage_knows_it(question: str, passages: list[str], answer: str) ->
         # Passages have a price, or say that there is none.
         ("What do the beds cost?", ["A bed is £40."], "The text doesn't give a price for the beds."),
         ("What do the beds cost?", ["All beds are free."], "The text doesn't give a price for the beds."),
+        (  # nothing there is a quantity
+            "How much water does the DW40 use?",
+            ["DW40: care. Rinse the filter under running water.", "Spare parts cost £18."],
+            "The texts do not say how much water the DW40 uses.",
+        ),
         # A number or a heading alone.
         ("What applies in 2025?", ["The return is due on 31 July 2025."], "It is not stated for 2025."),
         ("What is the cost of living?", ["Cost of living."], "The text does not mention the cost of living."),
