@@ -137,7 +137,7 @@ def _from(match: re.Match[str], text: str) -> tuple[int, ...] | None:
         return None
     (start, *_), (end, *_) = _minutes(match), _minutes(until)
     later = start + 720
-    return (later,) if start < 720 and later < end else None
+    return (later,) if 60 <= start < 720 and later < end else None
 
 
 def _dotted_times(text: str) -> Iterator[Value]:

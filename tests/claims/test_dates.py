@@ -95,6 +95,7 @@ def test_both_ends_of_opening_hours_are_times() -> None:
         ("11:30 to 1:15 pm", [690, 795]),
         ("10:00\u201312:30 pm", [600, 750]),
         ("15:00 to 17:00", [900, 1020]),
+        ("0:30 to 1:15 pm", [30, 795]),
     ],
 )
 def test_the_end_of_a_range_tells_the_half_of_the_day(text: str, minutes: list[int]) -> None:
