@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from lrp4rag.util.terminal import say
+
 MOST = 12
 """Options that `--help` shows, `--help` and `--help-all` not counted."""
 _ALL = "lrp4rag.help_all"
@@ -43,10 +45,12 @@ class Renamed(click.Option):
 
 
 class Command(click.Command):
-    """A command with `--help-all`, where it has options to hide."""
+    """A command with `--help-all`, where it has options to hide. One that `resumes` says so where it is
+    interrupted."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, resumes: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._resumes = resumes
         options = [param for param in self.params if isinstance(param, click.Option) and not param.hidden]
         advanced = [param for param in options if isinstance(param, Advanced)]
         self.hidden_options = advanced if len(options) > MOST else []
@@ -64,6 +68,14 @@ class Command(click.Command):
             meant = [name for name in SYNONYMS.get(error.option_name, ()) if name in names]
             if meant := meant or sorted(name for name in names if name.startswith(error.option_name)):
                 vars(error)["possibilities"] = meant
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            if self._resumes:
+                say("\nStopped. The same command goes on from here.", err=True)
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

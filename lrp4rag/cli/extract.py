@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lrp4rag.training.extract import Extraction
 
 
-@command()
+@command(resumes=True)
 @click.argument("data", metavar="DATA")
 @click.option("--store", required=True, type=FOLDER_OR_URL, help=STORE_HELP)
 @click.option(

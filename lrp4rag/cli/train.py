@@ -124,7 +124,7 @@ class Settings:
         )
 
 
-@command()
+@command(resumes=True)
 @click.argument("data", required=False, metavar="[DATA]")
 @click.option("--out", required=True, type=PATH, help="Folder for the detector.")
 @click.option(

@@ -18,6 +18,7 @@ from lrp4rag.report.decision import Decision, decision_lines
 from lrp4rag.report.words import (
     cautions,
     contradiction_words,
+    difference_words,
     figure_words,
     main_reasons,
     prevalence_words,
@@ -67,8 +68,8 @@ def _titled(title: str, lines: Iterable[Text]) -> list[RenderableType]:
 
 def render_line(analysis: Analysis) -> Text:
     """Render one example of many: id, probability, verdict, and what is most suspect: a contradicted value,
-    or else the likeliest sentence to be hallucinated (the one with the lowest relevance, of a detector
-    without tokens). Terminals cut the line, pipes have all of it."""
+    or else another difference from the passages, or else the likeliest sentence to be hallucinated (the one
+    with the lowest relevance, of a detector without tokens). Terminals cut the line, pipes have all of it."""
     word, style = _outcome(analysis)
     probability = "   -" if analysis.probability is None else f"{analysis.probability:4.2f}"
     line = Text()
@@ -78,6 +79,8 @@ def render_line(analysis: Analysis) -> Text:
     contradicted = [span for span in analysis.spans if span.contradictions]
     if contradicted:
         line.append(f"  {'; '.join(contradiction_words(contradicted[0]))}")
+    elif analysis.differences:
+        line.append(f"  {difference_words(analysis.differences[0])}")
     elif analysis.sentences:
         most = max(analysis.sentences, key=_suspicion_of)
         relevance = most.relevance if most.probability is None else None
@@ -101,6 +104,7 @@ class Tally:
     flagged: int = 0
     abstained: int = 0
     judged: int = 0
+    generated: int = 0
     probabilities: float = 0.0
     slowest: tuple[float, str] | None = None
     threshold: float | None = None
@@ -111,6 +115,7 @@ class Tally:
         self.examples += 1
         self.flagged += bool(row.get("hallucinated"))
         self.abstained += bool(row.get("abstained"))
+        self.generated += bool(row.get("generated"))
         if row.get("probability") is not None:
             self.judged += 1
             self.probabilities += row["probability"]
@@ -141,6 +146,9 @@ def render_summary(tally: Tally) -> Text:
         text.append(f", slowest {one_line(slowest, 40)} ({spent:.1f} s)")
     if tally.prevalence is not None:
         text.append(f"\n{prevalence_words(tally.prevalence)}", style="dim")
+    if tally.generated:
+        were = "response was" if tally.generated == 1 else "responses were"
+        text.append(f"\n{tally.generated} {were} not given, and written by the reader", style="yellow")
     if not tally.calibrated:
         text.append(f"\n{uncalibrated_words()}", style="yellow")
     return text

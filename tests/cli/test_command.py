@@ -9,10 +9,11 @@ from types import ModuleType
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from lrp4rag import __version__, cli
 from lrp4rag.cli import main
-from lrp4rag.cli.command import MOST, Renamed
+from lrp4rag.cli.command import MOST, Renamed, command
 from lrp4rag.util.quiet import QUIET
 
 EXTRACT = {"extract", "train", "evaluate"}
@@ -182,3 +183,14 @@ def test_a_command_without_its_extra_says_how_to_install_it(words, library):
 
 def test_version(run):
     assert __version__ in run("--version").stdout
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+def test_what_is_interrupted_says_whether_it_goes_on(resumes):
+    @command(resumes=resumes)
+    def work():
+        raise KeyboardInterrupt
+
+    result = CliRunner().invoke(work)
+    assert result.exit_code == 1
+    assert ("The same command goes on from here." in result.stderr) == resumes

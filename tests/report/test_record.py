@@ -324,3 +324,5 @@ def test_summary():
     assert summary_of([]) == "0 examples"
     evidence = summary_of([record(analysis_of(probability=None))])
     assert evidence == "1 example, slowest bridge-1 (1.8 s)"
+    written = summary_of([fine, {**fine, "generated": True}])
+    assert written.endswith("\n1 response was not given, and written by the reader")
